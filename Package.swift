@@ -1,0 +1,50 @@
+// swift-tools-version:6.0
+// This file is the architecture diagram: a target may use what stands above it in the list, never below.
+import PackageDescription
+
+let package = Package(
+    name: "realm-linux",
+    products: [
+        .library(name: "SharedStore", targets: ["SharedStore"]),
+        .library(name: "Notifier", targets: ["Notifier"]),
+        .library(name: "Replication", targets: ["Replication"]),
+        .library(name: "RealmSwift", targets: ["RealmSwift"]),
+        .executable(name: "realm-sync", targets: ["realm-sync"]),
+    ],
+    targets: [
+        // Libraries of the system, each one a Debian package (see ARCHITECTURE.md for why each was chosen).
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CInotifyTools", providers: [.apt(["libinotifytools0-dev"])]),
+        .systemLibrary(name: "CDecimal", providers: [.apt(["libintelrdfpmath-dev"])]),
+        .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CLMDB", providers: [.apt(["liblmdb-dev"])]),
+
+        // What Swift cannot say: the lock file's layout, process-shared mutexes, atomics on mapped memory, epoll.
+        .target(name: "CShims"),
+        .target(name: "SystemCalls", dependencies: ["CShims"]),
+        .target(name: "Notifier", dependencies: ["SystemCalls", "CShims", "CInotifyTools"]),
+        .target(name: "SharedStore", dependencies: ["Notifier", "SystemCalls", "CShims", "COpenSSL", "CDecimal"]),
+        .target(name: "Replication", dependencies: ["SharedStore", "Notifier", "SystemCalls", "CShims", "COpenSSL", "CZstd", "CXXHash"]),
+        .target(name: "RealmSwift", dependencies: ["SharedStore", "Notifier"]),
+        .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
+
+        // Programs of the developers: measured, fuzzed, killed.
+        .executableTarget(name: "Benchmarks", dependencies: ["SharedStore", "Replication", "RealmSwift", "CSQLite", "CLMDB"], path: "Benchmarks"),
+        .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Fuzzer"),
+        // A process that tests start, stop and kill: opens a file and does what its arguments say.
+        .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication"], path: "Tests/TestParticipant"),
+
+        .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
+        .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"]),
+        .testTarget(name: "NotifierTests", dependencies: ["Notifier", "TestSupport", "TestParticipant"]),
+        .testTarget(name: "SharedStoreTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
+        .testTarget(name: "ReplicationTests", dependencies: ["Replication", "TestSupport", "TestParticipant"]),
+        .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "TestSupport"]),
+        .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
+        .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
+        .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,6 @@
+// What Swift cannot say itself. No _GNU_SOURCE here: fd_set would then differ from the one in Swift's Glibc module.
+#ifndef CSHIMS_H
+#define CSHIMS_H
+#include "CShimsAtomics.h"
+#include "CShimsSystem.h"
+#endif

@@ -1,0 +1,72 @@
+/// What a ref is looked up in: the bytes of one bound version, and behind them the arena of a write transaction.
+///
+/// Invariants: `base + ref` is the address of byte `ref` for every `ref` in `[0, fileLimit)` and in `[arenaStart, arenaLimit)`;
+/// `fileLimit <= arenaStart`; both limits are multiples of 8. Whoever owns the mapping owns this block and keeps it
+/// alive as long as any `Memory` made from it is used; it is not reference counted, so that reading costs no count.
+public struct MemoryState {
+    public var base: UnsafeMutableRawPointer
+    /// First byte behind the readable bytes of the version (its logical size; in streaming form the file size less 16).
+    public var fileLimit: Int
+    /// First ref of the arena; equal to `arenaLimit` where there is no write transaction.
+    public var arenaStart: Int
+    /// First byte behind what the arena has handed out.
+    public var arenaLimit: Int
+    /// The pages of an encrypted file, decrypted on first touch; nil for a plain file.
+    public var pager: Unmanaged<PageSource>?
+
+    public init(base: UnsafeMutableRawPointer, fileLimit: Int) {
+        self.base = base
+        self.fileLimit = fileLimit
+        arenaStart = Int.max
+        arenaLimit = Int.max
+        pager = nil
+    }
+}
+
+/// Makes bytes of an encrypted file readable in the reserved span before they are touched (file-format-3 section 8).
+open class PageSource {
+    public init() {}
+    /// Makes `[start, end)` of the plain file readable, or throws why it cannot be.
+    open func prepare(_ start: Int, _ end: Int) throws {}
+}
+
+/// A handle on `MemoryState`: two words are loaded to turn a ref into an address, nothing is retained.
+@frozen public struct Memory: @unchecked Sendable {
+    // Sendable: the state is written by the owner of the transaction only, before it hands out nodes of a new extent.
+    public let state: UnsafeMutablePointer<MemoryState>
+    @inline(__always) public init(_ state: UnsafeMutablePointer<MemoryState>) { self.state = state }
+
+    /// The address of `length` bytes at `ref`, after checking that they lie inside the version or the arena.
+    @inline(__always)
+    public func bytes(at ref: Int, length: Int) throws -> UnsafeRawPointer {
+        let s = state
+        let end = ref &+ length
+        if ref < 24 || length < 0 || end < ref || end > s.pointee.fileLimit {
+            if !(ref >= s.pointee.arenaStart && length >= 0 && end >= ref && end <= s.pointee.arenaLimit) {
+                throw outOfBounds(ref, length)
+            }
+        } else if let pager = s.pointee.pager {
+            try pager._withUnsafeGuaranteedRef { try $0.prepare(ref, end) }
+        }
+        return UnsafeRawPointer(s.pointee.base) + ref
+    }
+
+    /// The node at `ref`, after checking that header and payload lie inside the version or the arena.
+    @inline(__always)
+    public func node(_ ref: Int) throws -> Node {
+        if ref & 7 != 0 { throw unaligned(ref) }
+        let header = try bytes(at: ref, length: 8)
+        let node = Node(ref: ref, header: header)
+        if node.flags & 0x18 == 0x18 { throw FormatError(ref: ref, "node has the unassigned width type 3") }
+        if node.payloadByteCount > 0 { _ = try bytes(at: ref, length: 8 + node.payloadByteCount) }
+        return node
+    }
+
+    /// True when the node at `ref` was made by the running write transaction and may be changed in place.
+    @inline(__always) public func isInArena(_ ref: Int) -> Bool { ref >= state.pointee.arenaStart }
+
+    @inline(never) private func unaligned(_ ref: Int) -> FormatError { FormatError(ref: ref, "ref is not a multiple of 8") }
+    @inline(never) private func outOfBounds(_ ref: Int, _ length: Int) -> FormatError {
+        FormatError(ref: ref, "node of at least \(length) bytes lies outside the \(state.pointee.fileLimit) bytes of this version")
+    }
+}

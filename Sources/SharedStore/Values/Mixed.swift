@@ -1,0 +1,120 @@
+/// Seconds and nanoseconds since 1970; both carry the sign, as in the file (file-format-1 5.5).
+@frozen public struct Timestamp: Hashable, Comparable, Sendable {
+    public var seconds: Int64
+    public var nanoseconds: Int32
+    @inlinable public init(seconds: Int64, nanoseconds: Int32) {
+        self.seconds = seconds
+        self.nanoseconds = nanoseconds
+    }
+    @inlinable public static func < (a: Timestamp, b: Timestamp) -> Bool {
+        a.seconds != b.seconds ? a.seconds < b.seconds : a.nanoseconds < b.nanoseconds
+    }
+}
+
+/// Twelve bytes that identify an object, compared bytewise.
+@frozen public struct ObjectIdValue: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// Bytes 0 to 7, the first one highest, and bytes 8 to 11 likewise; so numeric order is byte order.
+    public var high: UInt64
+    public var low: UInt32
+    @inlinable public init(high: UInt64, low: UInt32) {
+        self.high = high
+        self.low = low
+    }
+    @inlinable public init(_ p: UnsafeRawPointer) {
+        high = UInt64(bigEndian: p.loadUnaligned(as: UInt64.self))
+        low = UInt32(bigEndian: p.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
+    }
+    @inlinable public func store(to p: UnsafeMutableRawPointer) {
+        p.storeBytes(of: high.bigEndian, as: UInt64.self)
+        p.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt32.self)
+    }
+    @inlinable public static func < (a: Self, b: Self) -> Bool { a.high != b.high ? a.high < b.high : a.low < b.low }
+    /// 24 lower-case hex digits.
+    public var description: String { hexadecimal(high, digits: 16) + hexadecimal(UInt64(low), digits: 8) }
+    public init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 24, let h = parseHexadecimal(text.utf8.prefix(16)), let l = parseHexadecimal(text.utf8.dropFirst(16)) else { return nil }
+        self.init(high: h, low: UInt32(l))
+    }
+}
+
+/// Sixteen bytes, compared bytewise.
+@frozen public struct UUIDValue: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public var high: UInt64
+    public var low: UInt64
+    @inlinable public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+    @inlinable public init(_ p: UnsafeRawPointer) {
+        high = UInt64(bigEndian: p.loadUnaligned(as: UInt64.self))
+        low = UInt64(bigEndian: p.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+    @inlinable public func store(to p: UnsafeMutableRawPointer) {
+        p.storeBytes(of: high.bigEndian, as: UInt64.self)
+        p.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+    }
+    @inlinable public static func < (a: Self, b: Self) -> Bool { a.high != b.high ? a.high < b.high : a.low < b.low }
+    /// Lower case, in the usual groups of 8-4-4-4-12 digits.
+    public var description: String {
+        let a = hexadecimal(high, digits: 16), b = hexadecimal(low, digits: 16)
+        return "\(a.prefix(8))-\(a.dropFirst(8).prefix(4))-\(a.suffix(4))-\(b.prefix(4))-\(b.suffix(12))"
+    }
+    public init?(_ text: some StringProtocol) {
+        let u = Array(text.utf8)
+        guard u.count == 36, u[8] == 45, u[13] == 45, u[18] == 45, u[23] == 45 else { return nil }
+        let digits = u.filter { $0 != 45 }
+        guard digits.count == 32, let h = parseHexadecimal(digits.prefix(16)), let l = parseHexadecimal(digits.suffix(16)) else { return nil }
+        self.init(high: h, low: l)
+    }
+}
+
+func hexadecimal(_ value: UInt64, digits: Int) -> String {
+    let text = String(value, radix: 16)
+    return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+}
+
+func parseHexadecimal(_ digits: some Sequence<UInt8>) -> UInt64? {
+    var value: UInt64 = 0
+    for digit in digits {
+        switch digit {
+        case 48...57: value = value << 4 | UInt64(digit - 48)
+        case 65...70: value = value << 4 | UInt64(digit - 55)
+        case 97...102: value = value << 4 | UInt64(digit - 87)
+        default: return nil
+        }
+    }
+    return value
+}
+
+/// The 128 bits of a decimal number in IEEE 754-2008 BID form (file-format-1 5.7). Arithmetic: `Decimal128+Arithmetic.swift`.
+@frozen public struct Decimal128Bits: Hashable, Sendable {
+    public var low: UInt64
+    public var high: UInt64
+    @inlinable public init(low: UInt64, high: UInt64) {
+        self.low = low
+        self.high = high
+    }
+}
+
+/// Any value that a column, a collection or a Mixed can hold (file-format-1 section 7).
+///
+/// Equality here is that of Swift's synthesized kind (same case, same payload). The order and the equality of the
+/// database, in which int 3 equals double 3.0, are in `MixedOrder.swift`.
+public enum Mixed: Hashable, Sendable {
+    case null
+    case int(Int64)
+    case bool(Bool)
+    case float(Float)
+    case double(Double)
+    case string(String)
+    case binary([UInt8])
+    case timestamp(Timestamp)
+    case decimal(Decimal128Bits)
+    case objectId(ObjectIdValue)
+    case uuid(UUIDValue)
+    /// A link to an object of any table. A plain link column reads as a link to the column's target table.
+    case link(TableKey, ObjectKey)
+    /// A nested list or dictionary. Its content is reached through the collection's accessor, not through this value.
+    case list
+    case dictionary
+}

@@ -1,0 +1,38 @@
+import CShims
+import Glibc
+
+/// What a test sees of a system call before it happens.
+public struct InterceptedCall {
+    /// The name of the call, as in section 2 of the manual.
+    public let name: String
+    /// The path, where the call has one.
+    public let path: String
+    /// The descriptor, or -1.
+    public let descriptor: Int32
+    /// The file position of a read or write, the new size of a truncation, else 0.
+    public let offset: Int
+    /// The bytes of a write, else nil. Valid only during the call of the hook.
+    public let bytes: UnsafeRawBufferPointer?
+}
+
+/// Lets tests watch every system call, make it fail, or kill the process before it.
+///
+/// The hook is asked before each call: nil lets it happen, a number makes it fail with that `errno`.
+/// It exists in debug builds only; a release build has no trace of it on any path.
+public enum SystemCallInterception {
+    #if DEBUG
+    /// Set before any other thread is started that makes calls, and reset when they are done; hence unsafe but free of locks.
+    nonisolated(unsafe) public static var hook: ((InterceptedCall) -> Int32?)?
+
+    @inline(__always)
+    static func ask(_ name: String, _ path: String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil) throws {
+        guard let hook else { return }
+        if let code = hook(InterceptedCall(name: name, path: path, descriptor: descriptor, offset: offset, bytes: bytes)) {
+            throw SystemError(call: name, code: code, path: path)
+        }
+    }
+    #else
+    @inline(__always)
+    static func ask(_ name: @autoclosure () -> String, _ path: @autoclosure () -> String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil) throws {}
+    #endif
+}

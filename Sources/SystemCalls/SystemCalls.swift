@@ -1,0 +1,275 @@
+import CShims
+import Glibc
+
+/// Every system call that the package makes, in one place.
+///
+/// `errno` is taken at once by the C side; EINTR is retried; EBADF and EFAULT are programming errors and trap;
+/// everything else is thrown as `SystemError` with call and path.
+public enum SystemCalls {
+    public typealias Descriptor = Int32
+
+    @inline(__always)
+    private static func check(_ name: String, _ path: @autoclosure () -> String, _ body: () -> Int64) throws -> Int64 {
+        while true {
+            let result = body()
+            if result >= 0 { return result }
+            let code = Int32(-result)
+            if code == EINTR { continue }
+            precondition(code != EBADF && code != EFAULT, "\(name): bad descriptor or address; the descriptor was closed while in use")
+            throw SystemError(call: name, code: code, path: path())
+        }
+    }
+
+    // MARK: Opening and closing
+
+    /// Opens `path`; `O_CLOEXEC` is always added, so that child processes inherit nothing (coordination.md 3.9).
+    public static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o644) throws -> Descriptor {
+        try SystemCallInterception.ask("open", path)
+        return Int32(try check("open", path) { CShims_open(path, flags | O_CLOEXEC, mode) })
+    }
+
+    /// Closes a descriptor. Errors are of no use to anybody here and are dropped.
+    public static func close(_ fd: Descriptor) { _ = CShims_close(fd) }
+
+    // MARK: Status
+
+    public struct Status: Sendable, Equatable {
+        public var size: Int
+        public var device: UInt64
+        public var inode: UInt64
+        public var mode: UInt32
+        public var owner: UInt32
+        public var linkCount: Int
+        public var allocatedBytes: Int
+        public var modifiedSeconds: Int
+        public var modifiedNanoseconds: Int
+        public var isRegularFile: Bool { mode & S_IFMT == S_IFREG }
+        public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+        public var isFIFO: Bool { mode & S_IFMT == S_IFIFO }
+        public var isSymbolicLink: Bool { mode & S_IFMT == S_IFLNK }
+
+        init(_ s: stat) {
+            size = Int(s.st_size)
+            device = UInt64(s.st_dev)
+            inode = UInt64(s.st_ino)
+            mode = s.st_mode
+            owner = s.st_uid
+            linkCount = Int(s.st_nlink)
+            allocatedBytes = Int(s.st_blocks) * 512
+            modifiedSeconds = s.st_mtim.tv_sec
+            modifiedNanoseconds = s.st_mtim.tv_nsec
+        }
+    }
+
+    public static func status(_ fd: Descriptor, path: String = "") throws -> Status {
+        try SystemCallInterception.ask("fstat", path, fd)
+        var s = stat()
+        _ = try check("fstat", path) { CShims_fstat(fd, &s) }
+        return Status(s)
+    }
+
+    /// Follows symbolic links.
+    public static func status(path: String) throws -> Status {
+        try SystemCallInterception.ask("stat", path)
+        var s = stat()
+        _ = try check("stat", path) { CShims_stat(path, &s) }
+        return Status(s)
+    }
+
+    /// Does not follow a symbolic link.
+    public static func linkStatus(path: String) throws -> Status {
+        try SystemCallInterception.ask("lstat", path)
+        var s = stat()
+        _ = try check("lstat", path) { CShims_lstat(path, &s) }
+        return Status(s)
+    }
+
+    // MARK: Reading and writing
+
+    /// Reads until `buffer` is full or the file ends; returns the number of bytes read.
+    public static func read(_ fd: Descriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: String = "") throws -> Int {
+        var done = 0
+        while done < buffer.count {
+            try SystemCallInterception.ask("pread64", path, fd, offset + done)
+            let n = try check("pread64", path) { CShims_pread(fd, buffer.baseAddress! + done, buffer.count - done, Int64(offset + done)) }
+            if n == 0 { break }
+            done += Int(n)
+        }
+        return done
+    }
+
+    /// Writes all of `bytes`; a short write is continued.
+    public static func write(_ fd: Descriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int, path: String = "") throws {
+        var done = 0
+        while done < bytes.count {
+            try SystemCallInterception.ask("pwrite64", path, fd, offset + done, UnsafeRawBufferPointer(rebasing: bytes[done...]))
+            let n = try check("pwrite64", path) { CShims_pwrite(fd, bytes.baseAddress! + done, bytes.count - done, Int64(offset + done)) }
+            if n == 0 { throw SystemError(call: "pwrite64", code: EIO, path: path) }
+            done += Int(n)
+        }
+    }
+
+    /// One `read` at the descriptor's own position (pipes, sockets); 0 at the end.
+    public static func readSome(_ fd: Descriptor, into buffer: UnsafeMutableRawBufferPointer, path: String = "") throws -> Int {
+        try SystemCallInterception.ask("read", path, fd)
+        return Int(try check("read", path) { CShims_read(fd, buffer.baseAddress, buffer.count) })
+    }
+
+    /// One `write` at the descriptor's own position (pipes, sockets).
+    public static func writeSome(_ fd: Descriptor, _ bytes: UnsafeRawBufferPointer, path: String = "") throws -> Int {
+        try SystemCallInterception.ask("write", path, fd, 0, bytes)
+        return Int(try check("write", path) { CShims_write(fd, bytes.baseAddress, bytes.count) })
+    }
+
+    // MARK: Size and durability
+
+    public static func truncate(_ fd: Descriptor, to size: Int, path: String = "") throws {
+        try SystemCallInterception.ask("ftruncate", path, fd, size)
+        _ = try check("ftruncate", path) { CShims_ftruncate(fd, Int64(size)) }
+    }
+
+    /// Makes the file at least `size` bytes long with real blocks behind every byte (file-format-3 2.7).
+    ///
+    /// Where the file system refuses the call (EINVAL, EPERM, EOPNOTSUPP, ENOSYS), zeros are written from the present end.
+    public static func preallocate(_ fd: Descriptor, to size: Int, path: String = "") throws {
+        let old = try status(fd, path: path).size
+        if old >= size { return }
+        do {
+            try SystemCallInterception.ask("fallocate", path, fd, size)
+            // Only the growth is asked for: file systems that share blocks would count the whole size as new.
+            _ = try check("fallocate", path) { CShims_posix_fallocate(fd, Int64(old), Int64(size - old)) }
+        } catch let error as SystemError where [EINVAL, EPERM, EOPNOTSUPP, ENOSYS].contains(error.code) {
+            let zeros = [UInt8](repeating: 0, count: 4096)
+            var at = old
+            while at < size {
+                let n = min(4096 - at % 4096, size - at)
+                try zeros.withUnsafeBytes { try write(fd, UnsafeRawBufferPointer(rebasing: $0[..<n]), at: at, path: path) }
+                at += n
+            }
+        }
+    }
+
+    /// `fdatasync`: data and the size needed to read it back.
+    public static func syncData(_ fd: Descriptor, path: String = "") throws {
+        try SystemCallInterception.ask("fdatasync", path, fd)
+        _ = try check("fdatasync", path) { CShims_fdatasync(fd) }
+    }
+
+    public static func sync(_ fd: Descriptor, path: String = "") throws {
+        try SystemCallInterception.ask("fsync", path, fd)
+        _ = try check("fsync", path) { CShims_fsync(fd) }
+    }
+
+    /// Makes names in the directory that holds `path` durable. A file system that cannot sync directories (EINVAL) is left alone.
+    public static func syncDirectory(of path: String) throws {
+        let directory = parentDirectory(of: path)
+        let fd = try open(directory, O_RDONLY | O_DIRECTORY)
+        defer { close(fd) }
+        do { try sync(fd, path: directory) } catch let error as SystemError where error.code == EINVAL {}
+    }
+
+    /// The directory part of a path: "/a/b" gives "/a", "b" gives ".".
+    public static func parentDirectory(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    // MARK: Memory
+
+    public static func map(length: Int, protection: Int32, flags: Int32, _ fd: Descriptor = -1, offset: Int = 0, at address: UnsafeMutableRawPointer? = nil, path: String = "") throws -> UnsafeMutableRawPointer {
+        try SystemCallInterception.ask("mmap", path, fd, length)
+        var out: UnsafeMutableRawPointer?
+        _ = try check("mmap", path) { CShims_mmap(address, length, protection, flags, fd, Int64(offset), &out) }
+        return out!
+    }
+
+    public static func unmap(_ address: UnsafeMutableRawPointer, length: Int) { _ = CShims_munmap(address, length) }
+
+    public static func protect(_ address: UnsafeMutableRawPointer, length: Int, _ protection: Int32) throws {
+        _ = try check("mprotect", "") { CShims_mprotect(address, length, protection) }
+    }
+
+    // MARK: Names
+
+    public static func rename(_ from: String, to: String) throws {
+        try SystemCallInterception.ask("rename", to)
+        _ = try check("rename", to) { CShims_rename(from, to) }
+    }
+
+    /// Renames only if `to` does not exist; EEXIST otherwise.
+    public static func renameExclusively(_ from: String, to: String) throws {
+        try SystemCallInterception.ask("rename", to)
+        _ = try check("rename", to) { CShims_rename_exclusive(from, to) }
+    }
+
+    public static func unlink(_ path: String) throws {
+        try SystemCallInterception.ask("unlink", path)
+        _ = try check("unlink", path) { CShims_unlink(path) }
+    }
+
+    public static func removeDirectory(_ path: String) throws {
+        try SystemCallInterception.ask("rmdir", path)
+        _ = try check("rmdir", path) { CShims_rmdir(path) }
+    }
+
+    public static func makeDirectory(_ path: String, mode: UInt32 = 0o755) throws {
+        try SystemCallInterception.ask("mkdir", path)
+        _ = try check("mkdir", path) { CShims_mkdir(path, mode) }
+    }
+
+    public static func makeFIFO(_ path: String, mode: UInt32 = 0o666) throws {
+        try SystemCallInterception.ask("mknod", path)
+        _ = try check("mknod", path) { CShims_mkfifo(path, mode) }
+    }
+
+    /// The names in a directory, without "." and "..", in bytewise order.
+    public static func names(inDirectory path: String) throws -> [String] {
+        guard let directory = opendir(path) else { throw SystemError(call: "opendir", code: errno, path: path) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    // MARK: Locks
+
+    /// `flock` without waiting; false where somebody else holds a conflicting lock.
+    public static func tryLock(_ fd: Descriptor, exclusive: Bool, path: String = "") throws -> Bool {
+        do {
+            try SystemCallInterception.ask("flock", path, fd)
+            _ = try check("flock", path) { CShims_flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) }
+            return true
+        } catch let error as SystemError where error.code == EWOULDBLOCK { return false }
+    }
+
+    public static func unlock(_ fd: Descriptor) { _ = CShims_flock(fd, LOCK_UN) }
+
+    // MARK: The machine
+
+    /// Bytes of a page of memory.
+    public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
+
+    /// Bytes that an unprivileged user may still write on the file system of `path`.
+    public static func freeDiskBytes(path: String) throws -> Int {
+        Int(try check("statvfs", path) { CShims_free_disk_bytes(path) })
+    }
+
+    /// Nanoseconds since 1970.
+    public static func realTimeNanoseconds() -> Int64 {
+        var t = timespec()
+        clock_gettime(CLOCK_REALTIME, &t)
+        return Int64(t.tv_sec) * 1_000_000_000 + Int64(t.tv_nsec)
+    }
+
+    /// Nanoseconds of a clock that never jumps.
+    public static func monotonicNanoseconds() -> Int64 {
+        var t = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &t)
+        return Int64(t.tv_sec) * 1_000_000_000 + Int64(t.tv_nsec)
+    }
+}

@@ -1,0 +1,27 @@
+import Foundation
+
+/// A directory that lives as long as the test.
+public final class ScratchDirectory {
+    public let path: String
+    public init(_ name: String = #function) {
+        let safe = name.prefix { $0 != "(" }.filter { $0.isLetter || $0.isNumber }
+        path = NSTemporaryDirectory() + "/\(safe)-\(UUID().uuidString.prefix(8))"
+        try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+    public func file(_ name: String) -> String { path + "/" + name }
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// Where the given files lie: a copy in the package, and the shared folder beside it, which may be absent.
+public enum Fixtures {
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    /// Files of format 24, copied into the package.
+    public static let core14 = root.appendingPathComponent("Tests/Fixtures/core14").path
+    /// The shared folder, or nil where it is absent.
+    public static let shared: String? = {
+        let p = root.deletingLastPathComponent().appendingPathComponent("shared/fixtures").path
+        return FileManager.default.fileExists(atPath: p) ? p : nil
+    }()
+    /// Files of older formats, or nil where the shared folder is absent.
+    public static let older: String? = shared.map { $0 + "/older" }
+}
