@@ -19,6 +19,8 @@ public final class Arena {
     public private(set) var released: [(position: Int, length: Int)] = []
     /// Bytes handed out since the beginning.
     public private(set) var allocatedBytes = 0
+    /// Capacities of the blocks that are in use: handed out and not released.
+    public private(set) var liveBytes = 0
 
     public init(memory: Memory, end: Int, commit: @escaping (Int) throws -> Void) {
         self.memory = memory
@@ -36,6 +38,7 @@ public final class Arena {
         if byteCount > Arena.nodeByteCountMax { throw LimitError.nodeTooLarge(byteCount: byteCount) }
         let size = (byteCount + 7) & ~7
         allocatedBytes += size
+        liveBytes += size
         let units = size >> 3
         let ref: Int
         if units <= Arena.recycledUnits, let free = recycled[units].popLast() {
@@ -59,6 +62,7 @@ public final class Arena {
     public func release(_ ref: Int) throws {
         if memory.isInArena(ref) {
             let units = capacity(ref) >> 3
+            liveBytes -= units << 3
             if units <= Arena.recycledUnits { recycled[units].append(ref) }
         } else {
             released.append((ref, try memory.node(ref).byteCount))
@@ -68,16 +72,34 @@ public final class Arena {
     /// Gives back the node at `ref` and all that it owns.
     public func releaseTree(_ ref: Int) throws {
         var pending = [ref]
+        var fileBytes = 0
         while let next = pending.popLast() {
             let node = try memory.node(next)
             if node.hasRefs {
-                if node.widthType != 0 { throw FormatError(ref: next, "node with refs has width type \(node.widthType)") }
+                try checkChildren(node)
                 for i in 0..<node.count {
                     let v = node.unchecked(i)
                     if v != 0 && v & 1 == 0 { pending.append(Int(v)) }
                 }
             }
+            if !memory.isInArena(next) {
+                fileBytes += node.byteCount
+                // A tree is smaller than its file; a damaged one with a cycle is not.
+                if fileBytes > memory.state.pointee.fileLimit { throw FormatError(ref: next, "node is reached more than once") }
+            }
             try release(next)
+        }
+    }
+
+    /// Checks that an array of refs is one, and that a node of the file owns nodes of the file only: a ref of a damaged
+    /// file must not be taken for a block of the arena, which is changed in place. A node of the arena got its refs here.
+    private func checkChildren(_ node: Node) throws {
+        if node.widthType != 0 { throw FormatError(ref: node.ref, "node with refs has width type \(node.widthType)") }
+        if memory.isInArena(node.ref) { return }
+        let limit = Int64(memory.state.pointee.fileLimit)
+        for i in 0..<node.count {
+            let v = node.unchecked(i)
+            if v & 1 == 0 && (v < 0 || v >= limit) { throw FormatError(ref: node.ref, "element \(i) is \(v), outside the file") }
         }
     }
 
@@ -92,6 +114,7 @@ public final class Arena {
     public func makeWritable(_ ref: Int, byteCount: Int = 0) throws -> Int {
         if memory.isInArena(ref) && capacity(ref) >= byteCount { return ref }
         let node = try memory.node(ref)
+        if node.hasRefs { try checkChildren(node) }
         let used = node.byteCount
         let wanted = memory.isInArena(ref) ? max(byteCount, 2 * capacity(ref)) : max(byteCount, used) + 64
         let copy = try allocate(min(max(wanted, byteCount, used), max(Arena.nodeByteCountMax, byteCount, used)))
@@ -105,6 +128,7 @@ public final class Arena {
         for i in recycled.indices where !recycled[i].isEmpty { recycled[i].removeAll(keepingCapacity: true) }
         released.removeAll(keepingCapacity: true)
         allocatedBytes = 0
+        liveBytes = 0
         memory.state.pointee.fileLimit = fileLimit
         memory.state.pointee.arenaStart = arenaStart
         memory.state.pointee.arenaLimit = arenaStart
