@@ -1,0 +1,123 @@
+/// The net change of one ordered collection, built step by step from the edits of a changeset (file-format-3 6.6).
+public struct CollectionChange: Equatable, Sendable {
+    public struct Move: Equatable, Sendable {
+        /// Position in the old collection; also among the deletions.
+        public var from: Int
+        /// Position in the new collection; also among the insertions.
+        public var to: Int
+        public init(from: Int, to: Int) {
+            self.from = from
+            self.to = to
+        }
+    }
+
+    /// Positions in the old collection.
+    public internal(set) var deletions = PositionSet()
+    /// Positions in the new collection.
+    public internal(set) var insertions = PositionSet()
+    /// Positions in the new collection; those that are insertions as well do not count as modified.
+    public internal(set) var modifications = PositionSet()
+    public internal(set) var moves: [Move] = []
+    /// Emptied by one operation and not filled since.
+    public internal(set) var wasCleared = false
+    /// The object or the Mixed that held the collection is gone.
+    public internal(set) var ownerWasDeleted = false
+    /// Salts of elements below which something changed; which positions they have is known at the end only.
+    public internal(set) var modifiedSalts: Set<Int64> = []
+
+    public init() {}
+
+    public var isEmpty: Bool {
+        deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && moves.isEmpty && modifiedSalts.isEmpty && !wasCleared && !ownerWasDeleted
+    }
+
+    /// Modified elements by their position in the new collection.
+    public var modificationsNew: PositionSet { modifications.subtracting(insertions) }
+
+    /// Modified elements by their position in the old collection.
+    public var modificationsOld: PositionSet {
+        PositionSet(modificationsNew.map { deletions.shift(insertions.unshift($0)) })
+    }
+
+    // MARK: Edits
+
+    public mutating func insert(_ index: Int) {
+        wasCleared = false
+        insertions.insertAt(index)
+        modifications.shiftForInsert(index)
+        for i in moves.indices where moves[i].to >= index { moves[i].to += 1 }
+    }
+
+    public mutating func set(_ index: Int) { modifications.add(index) }
+
+    public mutating func erase(_ index: Int) {
+        modifications.eraseAt(index)
+        moves.removeAll { $0.to == index }
+        for i in moves.indices where moves[i].to > index { moves[i].to -= 1 }
+        if let old = insertions.eraseOrUnshift(index) { deletions.addShifted(old) }
+    }
+
+    public mutating func clear(oldCount: Int) {
+        let original = max(0, oldCount &+ deletions.count &- insertions.count)
+        deletions = PositionSet(0..<original)
+        insertions = PositionSet()
+        modifications = PositionSet()
+        modifiedSalts = []
+        moves = []
+        wasCleared = true
+    }
+
+    public mutating func move(from: Int, to: Int) {
+        let isModified = modifications.contains(from)
+        let earlier = moves.firstIndex { $0.to == from }.map { moves.remove(at: $0) }
+
+        modifications.eraseAt(from)
+        for i in moves.indices where moves[i].to > from { moves[i].to -= 1 }
+        let old = insertions.eraseOrUnshift(from)
+
+        insertions.insertAt(to)
+        modifications.shiftForInsert(to)
+        for i in moves.indices where moves[i].to >= to { moves[i].to += 1 }
+        if isModified { modifications.add(to) }
+
+        if let earlier {
+            moves.append(Move(from: earlier.from, to: to))
+        } else if let old {
+            moves.append(Move(from: deletions.addShifted(old), to: to))
+        }
+    }
+
+    /// Drops moves that moved nothing in the end, with their deletions and insertions.
+    public mutating func finish() {
+        var kept: [Move] = []
+        for move in moves {
+            if move.from - deletions.count(below: move.from) == move.to - insertions.count(below: move.to) {
+                deletions.remove(move.from)
+                insertions.remove(move.to)
+            } else {
+                kept.append(move)
+            }
+        }
+        moves = kept
+    }
+
+    /// Appends the change of a later step, whose old collection is this one's new collection.
+    public mutating func append(_ next: CollectionChange) {
+        if next.isEmpty { return }
+        var carried: [Move] = []
+        for move in next.moves {
+            if let earlier = moves.first(where: { $0.to == move.from }) {
+                carried.append(Move(from: earlier.from, to: move.to))
+            } else if !insertions.contains(move.from) {
+                carried.append(Move(from: deletions.shift(insertions.unshift(move.from)), to: move.to))
+            }
+        }
+        for position in Array(next.deletions).reversed() { erase(position) }
+        for position in next.insertions { insert(position) }
+        for position in next.modifications { set(position) }
+        moves += carried
+        modifiedSalts.formUnion(next.modifiedSalts)
+        wasCleared = next.wasCleared || (wasCleared && next.insertions.isEmpty)
+        ownerWasDeleted = ownerWasDeleted || next.ownerWasDeleted
+    }
+}
