@@ -1,0 +1,341 @@
+import SystemCalls
+
+/// Checks every rule that the format documents list, over one snapshot of a file (file-format-1 section 11,
+/// file-format-2 section 11, file-format-3 section 10).
+///
+/// The verifier reads nodes, never through the readers of tables and columns, so that what it says about a file does not
+/// depend on them. It holds two bits for each 8 bytes of the file and little more: what must agree between far parts of a file
+/// (links and backlinks, objects and index entries) is compared by counts and sums that do not depend on the order, and
+/// only where they differ walked again for the exact places. Damage of any kind is a finding, never a trap, an
+/// endless loop or an allocation that the size of the file does not bound.
+public enum Verifier {
+    /// How the file is laid out (file-format-1 1.1).
+    public enum Form: Sendable {
+        case inPlace
+        /// The top ref stands in a footer; there is no free space.
+        case streaming
+    }
+
+    /// Verifies one snapshot.
+    ///
+    /// - Parameters:
+    ///   - memory: where the snapshot is readable; nothing may write to its nodes meanwhile.
+    ///   - format: the file format version of the snapshot; rules that came with later formats are not asked of older ones.
+    ///   - physicalSize: bytes of the (decrypted) file; nil where it may grow meanwhile.
+    ///   - header: nil to leave the header alone, for a snapshot that is not the newest one.
+    /// - Throws: `SystemError` where there is not enough memory to begin.
+    public static func verify(
+        memory: Memory, snapshot: Snapshot, form: Form, format: UInt8, physicalSize: Int?, header: FileHeader?,
+        options: VerifierOptions = VerifierOptions()
+    ) throws -> VerificationReport {
+        let start = SystemCalls.monotonicNanoseconds()
+        let run = try VerificationRun(memory: memory, snapshot: snapshot, form: form, format: format, options: options)
+        run.run(header: header, physicalSize: physicalSize)
+        run.report.elapsedNanoseconds = SystemCalls.monotonicNanoseconds() - start
+        return run.report
+    }
+
+    /// Verifies a whole file that lies in memory, beginning with the header and, in streaming form, the footer.
+    ///
+    /// - Parameter bytes: the decrypted file; its address is a multiple of 8.
+    public static func verify(file bytes: UnsafeMutableRawBufferPointer, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
+        var problems: [Finding] = []
+        func problem(_ code: FindingCode, _ what: String) -> VerificationReport {
+            problems.append(Finding(severity: .error, code: code, ref: 0, what: what))
+            var report = VerificationReport()
+            report.findings = problems
+            report.errorCount = problems.count
+            report.isComplete = false
+            return report
+        }
+        guard let base = bytes.baseAddress, bytes.count >= FileHeader.byteCount, bytes.count % 8 == 0 else {
+            return problem(.headerSize, "\(bytes.count) bytes: less than a header, or not a multiple of 8")
+        }
+        let header = FileHeader(base)
+        if header.mnemonic != FileHeader.mnemonic { return problem(.headerMnemonic, "bytes 16 to 19 are not T-DB") }
+        var topRef = header.liveTopRef
+        var limit = bytes.count
+        if header.isStreaming {
+            guard bytes.count >= FileHeader.byteCount + FileHeader.footerByteCount else {
+                return problem(.headerSize, "\(bytes.count) bytes are too few for the streaming form")
+            }
+            limit -= FileHeader.footerByteCount
+            let cookie = base.loadUnaligned(fromByteOffset: limit + 8, as: UInt64.self)
+            if cookie != FileHeader.footerCookie {
+                return problem(.footerCookie, "the footer ends with \(hexadecimal(cookie, digits: 16)): the file was cut or extended")
+            }
+            topRef = base.loadUnaligned(fromByteOffset: limit, as: UInt64.self)
+        }
+        if topRef % 8 != 0 || topRef >= UInt64(limit) || (topRef != 0 && topRef < UInt64(FileHeader.byteCount)) {
+            return problem(.headerTopRef, "top ref \(topRef) in a file of \(bytes.count) bytes")
+        }
+        let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
+        defer { state.deallocate() }
+        state.initialize(to: MemoryState(base: base, fileLimit: limit))
+        let memory = Memory(state)
+        var snapshot = Snapshot(version: 1, topRef: Int(topRef), logicalSize: topRef == 0 ? FileHeader.byteCount : limit)
+        if topRef != 0, let top = try? memory.node(snapshot.topRef), top.hasRefs, top.widthType == 0 {
+            if let version = try? top.tagged(TopSlot.version), version > 0 { snapshot.version = UInt64(version) }
+            if let size = try? top.tagged(TopSlot.logicalSize), size >= FileHeader.byteCount, size <= limit, size % 8 == 0 {
+                snapshot.logicalSize = size
+                if !header.isStreaming { state.pointee.fileLimit = size }
+            }
+        }
+        return try verify(memory: memory, snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace, format: header.liveFormat,
+                          physicalSize: bytes.count, header: header, options: options)
+    }
+}
+
+/// The state of one verification.
+final class VerificationRun {
+    /// Thrown to leave a run that has reached one of its limits.
+    struct Stop: Error {}
+
+    let memory: Memory
+    let snapshot: Snapshot
+    let form: Verifier.Form
+    let format: UInt8
+    /// First byte behind what a node may occupy.
+    let limit: Int
+    let options: VerifierOptions
+    var report = VerificationReport()
+    private var findingCounts: [FindingCode: Int] = [:]
+    /// Set during the second passes, which look for exact places and must not report what the first pass has reported.
+    var isQuiet = false
+    var space: SpaceMap
+    private var elementsLeft: Int
+
+    /// Where findings belong.
+    var tableName: String?
+    var columnName: String?
+    /// The object whose nested nodes are being looked at.
+    var objectKey: ObjectKey?
+
+    init(memory: Memory, snapshot: Snapshot, form: Verifier.Form, format: UInt8, options: VerifierOptions) throws {
+        self.memory = memory
+        self.snapshot = snapshot
+        self.form = form
+        self.format = format
+        self.options = options
+        limit = memory.state.pointee.fileLimit & ~7
+        space = try SpaceMap.make(limit: limit)
+        elementsLeft = options.elementLimit ?? 128 &* limit &+ (1 << 20)
+    }
+
+    /// Formats whose files may deviate in the ways that file-format-2 section 10 lists.
+    var isOlderFormat: Bool { format != FileHeader.currentFormat }
+
+    func run(header: FileHeader?, physicalSize: Int?) {
+        do {
+            if let header { try verifyHeader(header) }
+            if !FileHeader.readableFormats.contains(format) && !(format == 0 && snapshot.topRef == 0) {
+                try error(.headerFormat, 0, "format \(format) cannot be read")
+            }
+            if snapshot.topRef != 0 {
+                try verifyGroup(physicalSize: physicalSize)
+            }
+        } catch {
+            report.isComplete = false
+        }
+    }
+
+    // MARK: Findings
+
+    func error(_ code: FindingCode, _ ref: Int, row: ObjectKey? = nil, _ what: @autoclosure () -> String) throws {
+        try find(.error, code, ref, row, what)
+    }
+
+    func warning(_ code: FindingCode, _ ref: Int, row: ObjectKey? = nil, _ what: @autoclosure () -> String) throws {
+        try find(.warning, code, ref, row, what)
+    }
+
+    @inline(never)
+    func find(_ severity: Severity, _ code: FindingCode, _ ref: Int, _ row: ObjectKey?, _ what: () -> String) throws {
+        if isQuiet { return }
+        if severity == .error { report.errorCount += 1 } else { report.warningCount += 1 }
+        findingCounts[code, default: 0] += 1
+        if findingCounts[code, default: 0] > options.findingsPerCode {
+            report.unlisted += 1
+            return
+        }
+        report.findings.append(
+            Finding(severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref, what: what()))
+        if report.findings.count >= options.findingLimit { throw Stop() }
+    }
+
+    // MARK: Nodes
+
+    /// Counts `count` elements that are about to be looked at.
+    @inline(__always)
+    func spend(_ count: Int) throws {
+        elementsLeft &-= count
+        if elementsLeft < 0 { try outOfElements() }
+    }
+
+    @inline(never)
+    private func outOfElements() throws {
+        isQuiet = false
+        try error(.elementLimit, 0, "stopped after \(options.elementLimit ?? 128 &* limit &+ (1 << 20)) elements: the counts in this file are not true")
+        throw Stop()
+    }
+
+    /// The node that `value`, an element of the node at `parent`, refers to: checked, and claimed for this owner.
+    /// Nil, with a finding, where it is damaged or has an owner already; its bytes are then not to be read.
+    func enter(_ value: Int64, from parent: Int) throws -> Node? {
+        if value & 7 != 0 {
+            try error(.nodeUnaligned, parent, "ref \(value) is not a multiple of 8")
+            return nil
+        }
+        if value < 24 || value > Int64(limit &- 8) {
+            try error(.nodeRange, parent, "ref \(value) lies outside the \(limit) bytes of the file")
+            return nil
+        }
+        let ref = Int(value)
+        let node: Node
+        do {
+            let header = try memory.bytes(at: ref, length: 8)
+            node = Node(ref: ref, header: header)
+            if node.widthType == 3 {
+                try error(.nodeWidthType, ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have the width type 3")
+                return nil
+            }
+            if node.byteCount > limit &- ref {
+                try error(.nodeRange, ref, "a node of \(node.byteCount) bytes at \(ref) reaches past the \(limit) bytes of the file")
+                return nil
+            }
+            _ = try memory.bytes(at: ref, length: node.byteCount)
+            if header.loadUnaligned(as: UInt32.self) != 0x4141_4141 {
+                try warning(.nodeChecksum, ref, "bytes 0 to 3 are \(hexadecimal(UInt64(header.loadUnaligned(as: UInt32.self)), digits: 8))")
+            }
+        } catch let stop as Stop {
+            throw stop
+        } catch let reason {
+            try error(.nodeUnreadable, ref, "\(reason)")
+            return nil
+        }
+        if space.isStart(ref) {
+            if try reaches(parent, from: ref) {
+                try error(.nodeCycle, ref, "the node is owned by its own descendant at \(parent)")
+            } else {
+                try error(.nodeShared, ref, "the node is owned by the node at \(parent) and by another one")
+            }
+            return nil
+        }
+        if let taken = space.claim(ref, ref + node.byteCount) {
+            try error(.nodeOverlap, ref, "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
+            return nil
+        }
+        space.setStart(ref)
+        if !isQuiet {
+            report.nodeCount += 1
+            report.nodeByteCount += node.byteCount
+        }
+        if ref >> 26 != (ref + node.byteCount - 1) >> 26 && form == .inPlace {
+            try warning(.nodeSection, ref, "a node of \(node.byteCount) bytes crosses a multiple of 64 MiB")
+        }
+        if node.hasRefs && node.widthType != 0 || node.isInner && !node.hasRefs {
+            try error(.nodeFlags, ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) exclude each other")
+            return nil
+        }
+        return node
+    }
+
+    /// True where a walk down from the node at `ref` meets the node at `target`. Looks at a bounded number of nodes.
+    private func reaches(_ target: Int, from ref: Int) throws -> Bool {
+        if ref == target { return true }
+        var seen: Set<Int> = [ref]
+        var pending = [ref]
+        var left = 1 << 16
+        while let next = pending.popLast() {
+            guard let node = try? memory.node(next), node.hasRefs, node.widthType == 0 else { continue }
+            for i in 0..<node.count {
+                left -= 1
+                if left < 0 { return false }
+                let value = node.unchecked(i)
+                if value == Int64(target) { return true }
+                if value != 0 && value & 7 == 0 && value > 0 && value < Int64(limit) && seen.insert(Int(value)).inserted {
+                    pending.append(Int(value))
+                }
+            }
+        }
+        return false
+    }
+
+    /// Enters all nodes below `node` without asking what they mean: parts that others define, and what lies below damage.
+    func enterAll(below node: Node?) throws {
+        guard let node, node.hasRefs else { return }
+        var path: [(node: Node, next: Int)] = [(node, 0)]
+        while let last = path.last {
+            if last.next >= last.node.count {
+                path.removeLast()
+                continue
+            }
+            path[path.count - 1].next += 1
+            let value = last.node.unchecked(last.next)
+            if value == 0 || value & 1 != 0 { continue }
+            if let child = try enter(value, from: last.node.ref), child.hasRefs {
+                try spend(child.count)
+                path.append((child, 0))
+            }
+        }
+    }
+
+    /// Enters the child in element `index`, which must be there. Nil, with a finding, where it is not.
+    func child(_ node: Node, _ index: Int, _ name: @autoclosure () -> String) throws -> Node? {
+        let value = index < node.count ? node.unchecked(index) : 0
+        if value == 0 || value & 1 != 0 {
+            try error(.nodeElement, node.ref, "element \(index), \(name()), is \(value), not a ref")
+            return nil
+        }
+        return try enter(value, from: node.ref)
+    }
+
+    /// Enters the child in element `index`; nil without a finding where the element is 0 or missing.
+    func optionalChild(_ node: Node, _ index: Int, _ name: @autoclosure () -> String) throws -> Node? {
+        if index >= node.count || node.unchecked(index) == 0 { return nil }
+        return try child(node, index, name())
+    }
+
+    /// Enters the child in element `index`, which must be there and be an array of integers.
+    func integers(_ node: Node, _ index: Int, _ name: @autoclosure () -> String) throws -> Node? {
+        guard let array = try child(node, index, name()) else { return nil }
+        return try asIntegers(array, name()) ? array : nil
+    }
+
+    /// True where `node` is an array of integers; else reports, and enters what lies below it.
+    func asIntegers(_ node: Node, _ name: @autoclosure () -> String) throws -> Bool {
+        if node.hasRefs || node.widthType != 0 {
+            try error(.nodeKind, node.ref, "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of integers is expected")
+            try enterAll(below: node)
+            return false
+        }
+        return true
+    }
+
+    /// Enters the child in element `index`, which must be there and be an array of refs that is no inner node.
+    func refs(_ node: Node, _ index: Int, _ name: @autoclosure () -> String) throws -> Node? {
+        guard let array = try child(node, index, name()) else { return nil }
+        return try asRefs(array, name()) ? array : nil
+    }
+
+    func asRefs(_ node: Node, _ name: @autoclosure () -> String) throws -> Bool {
+        if !node.hasRefs || node.isInner {
+            try error(.nodeKind, node.ref, "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of refs is expected")
+            try enterAll(below: node)
+            return false
+        }
+        return true
+    }
+
+    /// The number in element `index`: tagged, or 0 for one that was only padded in. Nil, with a finding, where a ref stands there.
+    func number(_ node: Node, _ index: Int, _ code: FindingCode, _ name: @autoclosure () -> String) throws -> Int? {
+        if index >= node.count { return 0 }
+        let value = node.unchecked(index)
+        if value == 0 { return 0 }
+        if value & 1 == 0 {
+            try error(code, node.ref, "element \(index), \(name()), is the ref \(value), not a number")
+            return nil
+        }
+        return Int(truncatingIfNeeded: UInt64(bitPattern: value) >> 1)
+    }
+}
