@@ -1,0 +1,152 @@
+/// String, nullable or not, in any of its three variants (file-format-1 6.1 to 6.4).
+///
+/// ```
+/// short        width type 1, blocks of W = 0, 1, 2, 4 ... 64 bytes: characters, zeros, and in the last byte the number p of zeros
+///              before it; p = W is null; with W = 0 every value is null
+/// small, big   see `Blobs.swift`
+/// ```
+/// In the arrays of names of tables and columns null and "" are the same; there read `value(i) ?? ""`.
+/// Lengths are explicit, a string may contain zero bytes. Bytes that are no UTF-8 are read with U+FFFD in their place.
+public struct StringLeaf: Leaf {
+    enum Storage {
+        case short(blocks: UnsafeRawPointer, width: Int)
+        case small(SmallBlobs)
+        case big(Memory, Node)
+    }
+
+    public let ref: Int
+    public let count: Int
+    let storage: Storage
+
+    @inline(__always)
+    public init(_ memory: Memory, _ ref: Int) throws {
+        let node = try memory.node(ref)
+        self.ref = ref
+        switch node.flags & 0xF8 {
+        case 0x08, 0x28:
+            count = node.count
+            storage = .short(blocks: node.payload, width: node.width)
+        case 0x40:
+            let small = try SmallBlobs(memory, node)
+            count = small.count
+            storage = .small(small)
+        case 0x60:
+            count = node.count
+            storage = .big(memory, node)
+        default:
+            throw node.kindError("string leaf", "short strings, small blobs or big blobs")
+        }
+    }
+
+    /// The UTF-8 bytes of value `index`, nil for null; valid as long as the version. Throws on a string of several blobs, which only
+    /// `value` can read.
+    @inline(__always)
+    public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
+        try check(index, ref)
+        switch storage {
+        case .short(let blocks, let width):
+            return try shortBytes(blocks, width, index)
+        case .small(let small):
+            if small.isNull(index) { return nil }
+            return try withoutTerminator(small.stored(index), index)
+        case .big(let memory, let node):
+            let blob = try node.optionalRef(index)
+            if blob == 0 { return nil }
+            guard let stored = try Blob.bytes(memory, blob) else { throw splitError(index) }
+            return try withoutTerminator(stored, index)
+        }
+    }
+
+    @inline(__always)
+    public func isNull(_ index: Int) throws -> Bool {
+        try check(index, ref)
+        switch storage {
+        case .short(let blocks, let width):
+            return width == 0 || Int(blocks.load(fromByteOffset: (index &+ 1) &* width &- 1, as: UInt8.self)) == width
+        case .small(let small):
+            return small.isNull(index)
+        case .big(_, let node):
+            return node.unchecked(index) == 0
+        }
+    }
+
+    public func value(_ index: Int) throws -> String? {
+        if case .big(let memory, let node) = storage {
+            try check(index, ref)
+            let blob = try node.optionalRef(index)
+            if try blob != 0 && Blob.bytes(memory, blob) == nil {
+                return try String(decoding: Blob.joined(memory, blob), as: UTF8.self)
+            }
+        }
+        return try bytes(index).map(StringLeaf.string)
+    }
+
+    /// A string of these bytes; what is no UTF-8 is replaced by U+FFFD.
+    @inline(__always)
+    static func string(_ bytes: UnsafeRawBufferPointer) -> String {
+        if bytes.isEmpty { return "" }
+        return String(unsafeUninitializedCapacity: bytes.count) { buffer in
+            UnsafeMutableRawBufferPointer(buffer).copyMemory(from: bytes)
+            return bytes.count
+        }
+    }
+
+    @inline(__always)
+    private func shortBytes(_ blocks: UnsafeRawPointer, _ width: Int, _ index: Int) throws -> UnsafeRawBufferPointer? {
+        if width == 0 { return nil }
+        let block = blocks + index &* width
+        let zeros = Int(block.load(fromByteOffset: width &- 1, as: UInt8.self))
+        if zeros >= width {
+            if zeros == width { return nil }
+            throw zerosError(index, zeros, width)
+        }
+        return UnsafeRawBufferPointer(start: block, count: width &- 1 &- zeros)
+    }
+
+    @inline(__always)
+    private func withoutTerminator(_ stored: UnsafeRawBufferPointer, _ index: Int) throws -> UnsafeRawBufferPointer {
+        if stored.count == 0 { throw terminatorError(index) }
+        return UnsafeRawBufferPointer(rebasing: stored[0..<(stored.count &- 1)])
+    }
+
+    @inline(never)
+    private func zerosError(_ index: Int, _ zeros: Int, _ width: Int) -> FormatError {
+        FormatError(ref: ref, "short string \(index) claims \(zeros) zeros in a block of \(width) bytes")
+    }
+    @inline(never)
+    private func terminatorError(_ index: Int) -> FormatError {
+        FormatError(ref: ref, "string \(index) lacks its terminating zero byte")
+    }
+    @inline(never)
+    private func splitError(_ index: Int) -> FormatError {
+        FormatError(ref: ref, "string \(index) is split over several blobs")
+    }
+}
+
+/// String column that has been enumerated: a leaf of indexes into the key list of the column (file-format-1 6.6).
+///
+/// Null is a null entry of the key list. The list has no order and no two equal entries.
+public struct EnumStringLeaf {
+    public let node: Node
+    /// The key list of the column.
+    public let keys: StringLeaf
+
+    @inline(__always)
+    public init(_ memory: Memory, _ ref: Int, keys: StringLeaf) throws {
+        node = try memory.node(ref)
+        try node.checkIntegers("leaf of an enumerated string column")
+        self.keys = keys
+    }
+
+    @inline(__always) public var count: Int { node.count }
+
+    /// The position of value `index` in the key list, which may be out of the list's bounds in a damaged file.
+    @inline(__always)
+    public func keyIndex(_ index: Int) throws -> Int { Int(truncatingIfNeeded: try node.integer(index)) }
+
+    /// The UTF-8 bytes of value `index`, nil for null.
+    @inline(__always)
+    public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? { try keys.bytes(keyIndex(index)) }
+
+    public func value(_ index: Int) throws -> String? { try keys.value(keyIndex(index)) }
+}
