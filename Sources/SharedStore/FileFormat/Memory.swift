@@ -57,7 +57,9 @@ open class PageSource {
         if ref & 7 != 0 { throw unaligned(ref) }
         let header = try bytes(at: ref, length: 8)
         let node = Node(ref: ref, header: header)
-        if node.flags & 0x18 == 0x18 { throw FormatError(ref: ref, "node has the unassigned width type 3") }
+        // Width type 3 is unassigned. A node of bytes (type 2) has width code 0 or 1; one above 4 would let the element
+        // accessors, which trust the width type, read behind the payload.
+        if node.flags & 0x1F > 0x14 { throw FormatError(ref: ref, "node has width type \(node.widthType) with width code \(node.flags & 7)") }
         if node.payloadByteCount > 0 { _ = try bytes(at: ref, length: 8 + node.payloadByteCount) }
         return node
     }
