@@ -17,10 +17,15 @@ public enum Fixtures {
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     /// Files of format 24, copied into the package.
     public static let core14 = root.appendingPathComponent("Tests/Fixtures/core14").path
-    /// The shared folder, or nil where it is absent.
+    /// The shared folder beside the package or beside one of the folders above it, or nil where there is none.
     public static let shared: String? = {
-        let p = root.deletingLastPathComponent().appendingPathComponent("shared/fixtures").path
-        return FileManager.default.fileExists(atPath: p) ? p : nil
+        var folder = root
+        while folder.path != "/" {
+            folder.deleteLastPathComponent()
+            let candidate = folder.appendingPathComponent("shared/fixtures").path
+            if FileManager.default.fileExists(atPath: candidate) { return candidate }
+        }
+        return nil
     }()
     /// Files of older formats, or nil where the shared folder is absent.
     public static let older: String? = shared.map { $0 + "/older" }

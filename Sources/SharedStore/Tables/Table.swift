@@ -1,0 +1,209 @@
+/// Positions in a table's top array (file-format-2 section 2).
+public enum TableSlot {
+    public static let spec = 0, tree = 2, key = 3, indexes = 4, columnKeySequence = 5, contentVersion = 6
+    public static let oppositeTables = 7, oppositeColumns = 8, objectSequence = 9, collisions = 10, primaryKey = 11, flags = 12, tombstones = 13
+    /// Slots of a table made today; tables of older files may lack the last two.
+    public static let count = 14
+}
+
+/// How the objects of a table live (file-format-2 section 2, slot 12).
+public enum TableKind: Int, Sendable { case topLevel = 0, embedded = 1, asymmetric = 2 }
+
+/// A table of one version: its columns, and the way to its objects.
+///
+/// The metadata is read when the table is first asked for and kept; rows and leaves are structs made from it without
+/// retaining it. A reading table may be used by several threads. In a write transaction the writer tells it of new refs by
+/// `reload` or `setTree`; then it belongs to the writer's thread.
+public final class Table: @unchecked Sendable {
+    // Sendable: the stored properties change only in `reload` and `setTree`, which a write transaction calls on its own thread.
+    public let memory: Memory
+    public let key: TableKey
+    /// The name in the file, for classes of the object layer with the prefix `class_`.
+    public let name: String
+    /// Format of the file.
+    public let format: UInt8
+    @exclusivity(unchecked) public private(set) var topRef: Int
+    @exclusivity(unchecked) public private(set) var kind: TableKind
+    /// All columns in spec order: public ones, then backlinks.
+    @exclusivity(unchecked) public private(set) var columns: [Column]
+    /// Number of public columns, which come first.
+    @exclusivity(unchecked) public private(set) var publicColumnCount: Int
+    @exclusivity(unchecked) public private(set) var primaryKeyColumn: Column?
+    /// The live objects.
+    @exclusivity(unchecked) public private(set) var tree: ClusterTree
+    /// Changes whenever a commit changes the table; the number itself means nothing.
+    @exclusivity(unchecked) public private(set) var contentVersion: Int
+    @exclusivity(unchecked) private var names: [String]
+    @exclusivity(unchecked) private var positions: [String: Int]
+    @exclusivity(unchecked) private var positionsByKey: [ColumnKey: Int]
+    /// Ref of the array of index roots, 0 for none.
+    @exclusivity(unchecked) var indexesRef: Int
+    /// Ref of the tree of unresolved objects, 0 for none.
+    @exclusivity(unchecked) var tombstonesRef: Int
+    @exclusivity(unchecked) var collisionsRef: Int
+
+    init(memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8) throws {
+        self.memory = memory
+        self.key = key
+        self.name = name
+        self.format = format
+        let parts = try Table.read(memory, topRef, key, format)
+        self.topRef = topRef
+        kind = parts.kind
+        columns = parts.spec.columns
+        publicColumnCount = parts.spec.publicCount
+        names = parts.spec.names
+        positions = parts.positions
+        positionsByKey = parts.positionsByKey
+        primaryKeyColumn = parts.primaryKeyColumn
+        tree = parts.tree
+        contentVersion = parts.contentVersion
+        indexesRef = parts.indexesRef
+        tombstonesRef = parts.tombstonesRef
+        collisionsRef = parts.collisionsRef
+    }
+
+    /// Reads everything anew, after a write transaction changed the table's top array.
+    func reload(topRef: Int) throws {
+        let parts = try Table.read(memory, topRef, key, format)
+        self.topRef = topRef
+        kind = parts.kind
+        columns = parts.spec.columns
+        publicColumnCount = parts.spec.publicCount
+        names = parts.spec.names
+        positions = parts.positions
+        positionsByKey = parts.positionsByKey
+        primaryKeyColumn = parts.primaryKeyColumn
+        tree = parts.tree
+        contentVersion = parts.contentVersion
+        indexesRef = parts.indexesRef
+        tombstonesRef = parts.tombstonesRef
+        collisionsRef = parts.collisionsRef
+    }
+
+    /// Lets the table see another tree of objects, after a write transaction made one.
+    func setTree(_ ref: Int) throws { tree = try ClusterTree(memory, ref) }
+
+    /// Lets the table see another array of index roots, after a write transaction made one.
+    func setIndexes(_ ref: Int) { indexesRef = ref }
+
+    // MARK: Reading the top array
+
+    private struct Parts {
+        var spec: Spec
+        var kind: TableKind
+        var positions: [String: Int]
+        var positionsByKey: [ColumnKey: Int]
+        var primaryKeyColumn: Column?
+        var tree: ClusterTree
+        var contentVersion: Int
+        var indexesRef: Int
+        var tombstonesRef: Int
+        var collisionsRef: Int
+    }
+
+    private static func read(_ memory: Memory, _ topRef: Int, _ key: TableKey, _ format: UInt8) throws -> Parts {
+        let top = try memory.refs(topRef, "table top")
+        if top.count < TableSlot.contentVersion { throw FormatError(ref: topRef, "table top with \(top.count) elements") }
+        let stored = try top.tagged(TableSlot.key)
+        if stored != Int(key.rawValue) { throw FormatError(ref: topRef, "table says its key is \(stored), its slot says \(key)") }
+        let spec = try Spec(memory, specRef: top.requiredRef(TableSlot.spec), oppositeTablesRef: top.optionalRef(TableSlot.oppositeTables),
+                            oppositeColumnsRef: top.optionalRef(TableSlot.oppositeColumns), table: key, format: format)
+        let type = try top.tagged(TableSlot.flags) & 3
+        guard let kind = TableKind(rawValue: type) else { throw FormatError(ref: topRef, "table type \(type)") }
+        var positions: [String: Int] = [:]
+        for (i, name) in spec.names.enumerated() where positions.updateValue(i, forKey: name) != nil {
+            throw FormatError(ref: topRef, "two columns have the name \"\(name)\"")
+        }
+        var positionsByKey: [ColumnKey: Int] = [:]
+        for column in spec.columns { positionsByKey[column.key] = column.specIndex }
+        // Here raw 0 means none and raw 1, tagged 0, the column with key 0 (file-format-2 section 2).
+        var primaryKeyColumn: Column?
+        if top.count > TableSlot.primaryKey, top.unchecked(TableSlot.primaryKey) != 0 {
+            let columnKey = ColumnKey(Int64(try top.tagged(TableSlot.primaryKey)))
+            guard let position = positionsByKey[columnKey], position < spec.publicCount else {
+                throw FormatError(ref: topRef, "primary key column \(columnKey) does not exist")
+            }
+            primaryKeyColumn = spec.columns[position]
+        }
+        return Parts(
+            spec: spec, kind: kind, positions: positions, positionsByKey: positionsByKey, primaryKeyColumn: primaryKeyColumn,
+            tree: try ClusterTree(memory, top.requiredRef(TableSlot.tree)), contentVersion: try top.tagged(TableSlot.contentVersion),
+            indexesRef: try top.optionalRef(TableSlot.indexes), tombstonesRef: try top.optionalRef(TableSlot.tombstones),
+            collisionsRef: try top.optionalRef(TableSlot.collisions))
+    }
+
+    // MARK: Columns
+
+    /// The class name of the object layer, nil where the table is no class.
+    public var className: String? { Table.className(name) }
+
+    static let classPrefix = "class_"
+
+    static func className(_ name: String) -> String? {
+        name.hasPrefix(classPrefix) ? String(name.dropFirst(classPrefix.utf8.count)) : nil
+    }
+
+    /// The public columns in spec order, which is the order that users see.
+    public var publicColumns: ArraySlice<Column> { columns[..<publicColumnCount] }
+    public var backlinkColumns: ArraySlice<Column> { columns[publicColumnCount...] }
+
+    public func column(named name: String) -> Column? { positions[name].map { columns[$0] } }
+    public func column(_ key: ColumnKey) -> Column? { positionsByKey[key].map { columns[$0] } }
+
+    /// The name of a public column; backlink columns have none.
+    public func name(of column: Column) -> String {
+        column.specIndex < names.count ? names[column.specIndex] : ""
+    }
+
+    /// Root of the column's search or full-text index, 0 for none.
+    public func indexRef(of column: Column) throws -> Int {
+        if indexesRef == 0 { return 0 }
+        return try memory.refs(indexesRef, "index roots").optionalRef(column.leafIndex)
+    }
+
+    // MARK: Objects
+
+    /// Objects of asymmetric tables are dropped by the upgrade from format 22, and not shown here (file-format-2 section 10).
+    var hidesObjects: Bool { kind == .asymmetric && format < 23 }
+
+    /// Number of live objects.
+    public var objectCount: Int { hidesObjects ? 0 : tree.count }
+
+    /// The live object with `key`, or nil. Unresolved keys are not found here, see `tombstone`.
+    @inline(__always)
+    public func find(_ key: ObjectKey) throws -> ObjectRow? {
+        if key.rawValue < 0 || hidesObjects { return nil }
+        return try tree.find(key)
+    }
+
+    /// The object at position `index` in key order, or nil.
+    public func object(at index: Int) throws -> ObjectRow? { hidesObjects ? nil : try tree.object(at: index) }
+
+    /// Calls `body` with each leaf of live objects in key order.
+    @inline(__always)
+    public func forEachLeaf(_ body: (ClusterLeaf) throws -> Void) throws {
+        if !hidesObjects { try tree.forEachLeaf(body) }
+    }
+
+    /// Calls `body` with each leaf in key order until it returns false.
+    @inline(__always)
+    public func scanLeaves(_ body: (ClusterLeaf) throws -> Bool) throws {
+        if !hidesObjects { try tree.scanLeaves(body) }
+    }
+
+    /// Calls `body` with each live object in key order.
+    public func forEachObject(_ body: (ObjectRow) throws -> Void) throws {
+        try forEachLeaf { leaf in
+            for i in 0..<leaf.count { try body(leaf.row(i)) }
+        }
+    }
+
+    /// The tree of unresolved objects, or nil where there are none (file-format-2 4.9).
+    public func tombstones() throws -> ClusterTree? { tombstonesRef == 0 ? nil : try ClusterTree(memory, tombstonesRef) }
+
+    /// The unresolved object with `key` (-2 or below), or nil.
+    public func tombstone(_ key: ObjectKey) throws -> ObjectRow? {
+        key.isUnresolved ? try tombstones()?.find(key) : nil
+    }
+}
