@@ -1,0 +1,110 @@
+import Foundation
+import Glibc
+@testable import SharedStore
+import SystemCalls
+import TestSupport
+import XCTest
+
+final class EncryptionTests: XCTestCase {
+    func testGeometryIsThatOfTheDocument() {
+        for (plain, file) in [(0, 4096), (1, 8192), (4096, 8192), (4097, 12288), (262_143, 270_336), (262_144, 270_336), (262_145, 274_432)] {
+            XCTAssertEqual(PageGeometry.fileSize(plain: plain), file)
+        }
+        for (file, plain) in [(0, 0), (4096, 0), (8192, 4096), (266_240, 262_144), (270_336, 262_144), (77_824, 73_728)] {
+            XCTAssertEqual(PageGeometry.plainSize(fileSize: file), plain)
+        }
+    }
+
+    private func key(_ first: UInt8) throws -> EncryptionKey { try EncryptionKey((0..<64).map { first &+ UInt8($0) }) }
+
+    private func span(_ bytes: Int) throws -> UnsafeMutableRawPointer {
+        try SystemCalls.map(length: bytes, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+    }
+
+    func testGivenFileDecryptsToAHeaderAndFailsWithAnotherKey() throws {
+        let path = Fixtures.core14 + "/encrypted.realm"
+        let key = try EncryptionKey(FileManager.default.contents(atPath: Fixtures.core14 + "/encrypted.key")!)
+        let fd = try SystemCalls.open(path, O_RDONLY)
+        defer { SystemCalls.close(fd) }
+        let base = try span(1 << 24)
+        let pages = try EncryptedPages(descriptor: fd, path: path, key: key, base: base, byteCount: 1 << 24)
+        try pages.prepare(0, 24)
+        let header = FileHeader(base)
+        XCTAssertEqual(header.mnemonic, FileHeader.mnemonic)
+        XCTAssertEqual(header.liveFormat, 24)
+        XCTAssertThrowsError(try EncryptedPages(descriptor: fd, path: path, key: self.key(3), base: base, byteCount: 1 << 24).prepare(0, 24)) {
+            XCTAssertEqual(($0 as? DecryptionError)?.reason, .authenticationFailed)
+        }
+    }
+
+    func testPagesWrittenByOneAreReadByAnotherAndTornWritesFallBack() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("pages")
+        let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+        defer { SystemCalls.close(fd) }
+        let plain = 70 * 4096
+        try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: plain))
+        let writer = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(1 << 20), byteCount: 1 << 20)
+        let readerBase = try span(1 << 20)
+        let reader = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: readerBase, byteCount: 1 << 20)
+        var model = [UInt8](repeating: 0, count: plain)
+        var written = Set<Int>()
+        var random = SplitMix(seed: 5)
+        for _ in 0..<200 {
+            let at = Int(random.next() % UInt64(plain - 6000)), n = 1 + Int(random.next() % 6000)
+            let bytes = (0..<n).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            try bytes.withUnsafeBytes { try writer.write($0, at: at) }
+            model.replaceSubrange(at..<at + n, with: bytes)
+            for p in (at >> 12)...((at + n - 1) >> 12) { written.insert(p) }
+            try writer.flush()
+            reader.invalidate()
+            for p in written.prefix(8) {
+                try reader.prepare(p << 12, (p << 12) + 4096)
+                XCTAssertEqual(memcmp(readerBase + (p << 12), Array(model[(p << 12)..<(p << 12) + 4096]), 4096), 0)
+            }
+        }
+        XCTAssertEqual(try reader.plainSize(), plain)
+
+        // A newer entry whose data never landed: the previous seal still opens the page.
+        let page = written.first!
+        var entry = [UInt8](repeating: 0, count: 64)
+        _ = try entry.withUnsafeMutableBytes { try SystemCalls.read(fd, into: $0, at: PageGeometry.entryPosition(page: page)) }
+        let torn = [UInt8](repeating: 0xEE, count: 32) + entry[..<32]
+        try torn.withUnsafeBytes { try SystemCalls.write(fd, $0, at: PageGeometry.entryPosition(page: page)) }
+        reader.invalidate()
+        try reader.prepare(page << 12, (page << 12) + 4096)
+        XCTAssertEqual(memcmp(readerBase + (page << 12), Array(model[(page << 12)..<(page << 12) + 4096]), 4096), 0)
+
+        // One flipped bit of data is noticed.
+        var byte = [UInt8](repeating: 0, count: 1)
+        let other = written.sorted().last { $0 != page }!
+        let position = PageGeometry.filePosition(other << 12) + 77
+        _ = try byte.withUnsafeMutableBytes { try SystemCalls.read(fd, into: $0, at: position) }
+        byte[0] ^= 4
+        try byte.withUnsafeBytes { try SystemCalls.write(fd, $0, at: position) }
+        let fresh = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(1 << 20), byteCount: 1 << 20)
+        XCTAssertThrowsError(try fresh.prepare(other << 12, (other << 12) + 8))
+    }
+
+    func testKeysComeFromFilesAndVariablesAndAreNeverPrinted() throws {
+        let scratch = ScratchDirectory()
+        let raw = scratch.file("raw"), hex = scratch.file("hex"), bad = scratch.file("bad")
+        let bytes = (0..<64).map { UInt8($0 * 3) }
+        _ = FileManager.default.createFile(atPath: raw, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
+        let digits = bytes.map { String(format: "%02x", $0) }.joined()
+        _ = FileManager.default.createFile(atPath: hex, contents: Data((digits + "\n").utf8), attributes: [.posixPermissions: 0o600])
+        _ = FileManager.default.createFile(atPath: bad, contents: Data("short".utf8), attributes: [.posixPermissions: 0o600])
+        let expected = try EncryptionKey(bytes)
+        XCTAssertTrue(try EncryptionKey.read(file: raw).equals(expected))
+        XCTAssertTrue(try EncryptionKey.read(file: hex).equals(expected))
+        XCTAssertThrowsError(try EncryptionKey.read(file: bad)) { XCTAssertEqual($0 as? EncryptionKeyError, .notAKeyFile(bad)) }
+        chmod(raw, 0o640)
+        XCTAssertThrowsError(try EncryptionKey.read(file: raw)) { XCTAssertEqual($0 as? EncryptionKeyError, .readableByOthers(path: raw, mode: 0o640)) }
+        XCTAssertNoThrow(try EncryptionKey.read(file: raw, allowReadableByOthers: true))
+        setenv("REALM_TEST_KEY", digits, 1)
+        XCTAssertTrue(try EncryptionKey.read(environment: "REALM_TEST_KEY").equals(expected))
+        XCTAssertThrowsError(try EncryptionKey.read(environment: "REALM_NO_SUCH_KEY"))
+        XCTAssertThrowsError(try EncryptionKey([1, 2, 3])) { XCTAssertEqual($0 as? EncryptionKeyError, .wrongLength(3)) }
+        XCTAssertFalse("\(expected) \(String(reflecting: expected)) \(Mirror(reflecting: expected).children.count)".contains("3, 6"))
+    }
+}
