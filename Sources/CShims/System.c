@@ -45,6 +45,7 @@ int64_t CShims_mprotect(void *a, size_t n, int p) { RESULT(mprotect(a, n, p)); }
 int64_t CShims_madvise(void *a, size_t n, int advice) { RESULT(madvise(a, n, advice)); }
 int64_t CShims_msync(void *a, size_t n, int flags) { RESULT(msync(a, n, flags)); }
 int64_t CShims_mlock(const void *a, size_t n) { RESULT(mlock(a, n)); }
+int64_t CShims_memory_file(const char *name) { RESULT(memfd_create(name, MFD_CLOEXEC)); }
 int64_t CShims_rename(const char *from, const char *to) { RESULT(rename(from, to)); }
 int64_t CShims_rename_exclusive(const char *from, const char *to) {
     int64_t r = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1 /* RENAME_NOREPLACE */);

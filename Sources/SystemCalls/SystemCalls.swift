@@ -189,6 +189,17 @@ public enum SystemCalls {
         _ = try check("mprotect", "") { CShims_mprotect(address, length, protection) }
     }
 
+    /// Gives the pages of private memory back to the system; they read as zeros from then on. Failure costs memory only.
+    public static func discard(_ address: UnsafeMutableRawPointer, length: Int) {
+        if length > 0 { _ = CShims_madvise(address, length, MADV_DONTNEED) }
+    }
+
+    /// A file in memory without a name, see memfd_create(2).
+    public static func memoryFile(name: String) throws -> Descriptor {
+        try SystemCallInterception.ask("memfd_create", name)
+        return Int32(try check("memfd_create", name) { CShims_memory_file(name) })
+    }
+
     // MARK: Names
 
     public static func rename(_ from: String, to: String) throws {

@@ -26,6 +26,7 @@ int64_t CShims_mprotect(void *address, size_t length, int protection);
 int64_t CShims_madvise(void *address, size_t length, int advice);
 int64_t CShims_msync(void *address, size_t length, int flags);
 int64_t CShims_mlock(const void *address, size_t length);
+int64_t CShims_memory_file(const char *name);
 int64_t CShims_rename(const char *from, const char *to);
 int64_t CShims_rename_exclusive(const char *from, const char *to);
 int64_t CShims_unlink(const char *path);

@@ -1,0 +1,193 @@
+import SystemCalls
+import Synchronization
+
+/// A database file that is open: its backend, and the span in which it is read and edited.
+///
+/// Any number of views, each bound to its own version, read through one span. When the file outgrows the span, a larger
+/// one is made for those who bind from then on; the old one lives until its last user has gone.
+///
+/// Thread rules: `view` and the other reading calls may come from any thread; the writing ones from the holder of the write
+/// mutex, or of the control mutex while a session starts.
+public final class DatabaseFile: Sendable {
+    public let backend: FileBackend
+    private let current: Mutex<Span>
+
+    /// Maps the file of `backend`. Throws `AddressSpaceError` or `SystemError`.
+    public init(backend: FileBackend) throws {
+        self.backend = backend
+        current = Mutex(try Span(backend: backend, size: try backend.size()))
+    }
+
+    /// Opens and maps the file at `path`, without any look at its content.
+    public static func open(_ path: String, writable: Bool, create: Bool = false) throws -> DatabaseFile {
+        try DatabaseFile(backend: try PlainFile.open(path, writable: writable, create: create))
+    }
+
+    /// A database without a file, private to this process: header and one page, never committed to.
+    public static func inMemory() throws -> DatabaseFile {
+        let backend = try PlainFile.inMemory()
+        backend.setStoresThroughMap(true)
+        let file = try DatabaseFile(backend: backend)
+        try file.initialize(durability: .memoryOnly)
+        return file
+    }
+
+    public var path: String { backend.path }
+
+    /// Closes the descriptor. Views that still exist can be read on, nothing can be bound or written any more.
+    public func close() { backend.close() }
+
+    /// The span for a version of `size` bytes.
+    func span(covering size: Int) throws -> Span {
+        try current.withLock { span in
+            if size > span.fileLength { span = try Span(backend: backend, size: size) }
+            return span
+        }
+    }
+
+    /// A view of `snapshot`, which the caller has pinned in the session.
+    public func view(of snapshot: Snapshot) throws -> FileView {
+        try FileView(file: self, snapshot: snapshot)
+    }
+
+    // MARK: Header
+
+    /// The header as it is now.
+    public func readHeader() throws -> FileHeader {
+        var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        let count = try withUnsafeMutableBytes(of: &bytes) { try backend.read(into: $0, at: 0) }
+        if count < FileHeader.byteCount {
+            throw FormatError(ref: 0, "the file has \(count) bytes, a header has \(FileHeader.byteCount)")
+        }
+        return withUnsafeBytes(of: &bytes) { FileHeader($0.baseAddress.unsafelyUnwrapped) }
+    }
+
+    /// Makes an empty file a database that was never committed to: one page, beginning with a header (file-format-1 1.1).
+    public func initialize(durability: Durability) throws {
+        try backend.preallocate(to: SystemCalls.pageSize)
+        var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        try withUnsafeMutableBytes(of: &bytes) {
+            FileHeader().store(to: $0.baseAddress.unsafelyUnwrapped)
+            try backend.write(UnsafeRawBufferPointer($0), at: 0)
+        }
+        if durability == .full { try backend.syncData() }
+    }
+
+    /// Makes `topRef` what the header points to: the other slot, sync, the flag, sync (file-format-3 4.1, steps 6-9).
+    ///
+    /// Used by every commit, and at the beginning of a write transaction when a dead writer left the header ahead of the version
+    /// list (coordination.md 5.5 W5). Nothing happens for `.memoryOnly`, whose header never points anywhere.
+    ///
+    /// When it throws before the flag is written, the file is as it was. When the last sync throws, the header shows the new
+    /// version though it may not be on disk: the next call, by whoever, settles that before anything is overwritten.
+    public func pointHeader(to topRef: Int, format: UInt8 = FileHeader.currentFormat, durability: Durability) throws {
+        if durability == .memoryOnly { return }
+        let header = try currentHeader()
+        let slot = 1 - header.liveSlot
+        var top = UInt64(topRef).littleEndian
+        try withUnsafeBytes(of: &top) { try backend.write($0, at: 8 * slot) }
+        if (slot == 0 ? header.formats.0 : header.formats.1) != format {
+            var byte = format
+            try withUnsafeBytes(of: &byte) { try backend.write($0, at: 20 + slot) }
+        }
+        if durability == .full { try backend.syncData() }
+        var flags = header.flags ^ 1
+        try withUnsafeBytes(of: &flags) { try backend.write($0, at: 23) }
+        if durability == .full { try backend.syncData() }
+    }
+
+    /// The header, by way of the span where that needs no system call.
+    public func currentHeader() throws -> FileHeader {
+        let mapped: FileHeader? = current.withLock { $0.pageSource == nil ? FileHeader($0.base) : nil }
+        return try mapped ?? readHeader()
+    }
+}
+
+/// The bytes of one version, ready to be read: a `Memory` and what keeps it alive.
+///
+/// Not thread-safe: a view belongs to one transaction. Whoever holds nodes of it must hold the view as well.
+public final class FileView {
+    public let file: DatabaseFile
+    public private(set) var snapshot: Snapshot
+    private var span: Span
+    private let state: UnsafeMutablePointer<MemoryState>
+
+    init(file: DatabaseFile, snapshot: Snapshot) throws {
+        span = try file.span(covering: snapshot.logicalSize)
+        self.file = file
+        self.snapshot = snapshot
+        state = .allocate(capacity: 1)
+        state.initialize(to: MemoryState(base: span.base, fileLimit: snapshot.logicalSize))
+        state.pointee.pager = span.pageSource.map(Unmanaged.passUnretained)
+    }
+
+    deinit {
+        state.deinitialize(count: 1)
+        state.deallocate()
+    }
+
+    /// What the version's nodes are looked up in; valid as long as this view, and bound to its snapshot.
+    public var memory: Memory { Memory(state) }
+
+    /// The address of byte 0 of the file.
+    var base: UnsafeMutableRawPointer { span.base }
+
+    /// Binds to another version. Nodes of the old one must not be used any more.
+    public func rebind(to snapshot: Snapshot) throws {
+        if snapshot.logicalSize > span.fileLength {
+            span = try file.span(covering: snapshot.logicalSize)
+            state.pointee.base = span.base
+            state.pointee.pager = span.pageSource.map(Unmanaged.passUnretained)
+        }
+        state.pointee.fileLimit = snapshot.logicalSize
+        self.snapshot = snapshot
+    }
+
+    /// An arena behind the file; there may be one at a time for each file.
+    func makeArena() throws -> (arena: Arena, span: Span) {
+        // The newest span has the most room, and a transaction always starts from the newest version.
+        let newest = try file.span(covering: snapshot.logicalSize)
+        if newest !== span {
+            span = newest
+            state.pointee.base = span.base
+            state.pointee.pager = span.pageSource.map(Unmanaged.passUnretained)
+        }
+        state.pointee.arenaStart = span.fileLength
+        state.pointee.arenaLimit = span.fileLength
+        let space = span
+        return (Arena(memory: memory, end: space.length) { try space.makeWritable(upTo: $0) }, space)
+    }
+}
+
+/// The memory of write transactions: a view of the newest version with an arena behind it, used again and again.
+///
+/// Not thread-safe: it belongs to the holder of the write mutex.
+public final class WorkingMemory {
+    public let view: FileView
+    public private(set) var arena: Arena
+    private var span: Span
+
+    public init(file: DatabaseFile, base: Snapshot) throws {
+        view = try file.view(of: base)
+        (arena, span) = try view.makeArena()
+    }
+
+    public var memory: Memory { view.memory }
+
+    /// Starts a transaction on `base`: the arena is empty, all refs below it are those of `base`.
+    public func begin(_ base: Snapshot) throws {
+        if base.logicalSize > span.fileLength {
+            try view.rebind(to: base)
+            (arena, span) = try view.makeArena()
+        } else if base != view.snapshot {
+            try view.rebind(to: base)
+        }
+        arena.reset(fileLimit: base.logicalSize, arenaStart: span.fileLength)
+    }
+
+    /// Forgets what the transaction made, after a commit as well as for a rollback.
+    public func end() {
+        span.releaseArena(usedUpTo: memory.state.pointee.arenaLimit)
+        arena.reset(fileLimit: view.snapshot.logicalSize, arenaStart: span.fileLength)
+    }
+}
