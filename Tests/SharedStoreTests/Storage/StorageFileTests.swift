@@ -169,7 +169,8 @@ final class StorageFileTests: XCTestCase {
         defer { SystemCalls.close(descriptor) }
         var files: [DatabaseFile] = []
         for _ in 0..<5000 { files.append(try DatabaseFile(backend: SharedDescriptor(descriptor))) }
-        XCTAssertEqual(try files[4999].view(of: Snapshot(version: 1, topRef: 0, logicalSize: 4096)).memory.bytes(at: 24, length: 8).load(as: Int.self), 0)
+        let view = try files[4999].view(of: Snapshot(version: 1, topRef: 0, logicalSize: 4096))
+        XCTAssertEqual(try view.memory.bytes(at: 24, length: 8).load(as: Int.self), 0)
         XCTAssertLessThan(try mappingCount() - mappingsBefore, 5000 * 4)
     }
 
