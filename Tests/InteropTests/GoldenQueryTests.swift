@@ -1,0 +1,92 @@
+import Foundation
+import TestSupport
+import XCTest
+
+@testable import SharedStore
+
+/// The queries of the shared fixtures: texts, and what the original's query parser answers over `people.realm`.
+final class GoldenQueryTests: XCTestCase {
+    struct Case {
+        var className: String
+        var text: String
+        var arguments: [QueryArgument]
+        var keys: [ObjectKey]?
+        var errorKind: String?
+        var differs: Set<String>
+    }
+
+    static func argument(_ json: Any) throws -> QueryArgument {
+        if let list = json as? [Any] { return .list(try list.map(value)) }
+        func point(_ json: Any) throws -> GeoPoint {
+            let texts = try XCTUnwrap(json as? [String])
+            return GeoPoint(longitude: try XCTUnwrap(Double(texts[0])), latitude: try XCTUnwrap(Double(texts[1])))
+        }
+        if let object = json as? [String: Any] {
+            if let box = object["$geoBox"] as? [Any] { return .region(.box(try point(box[0]), try point(box[1]))) }
+            if let circle = object["$geoCircle"] as? [Any] {
+                return .region(.circle(try point(circle[0]), radius: try XCTUnwrap(Double(try XCTUnwrap(circle[1] as? String)))))
+            }
+            if let polygon = object["$geoPolygon"] as? [[Any]] { return .region(.polygon(try polygon.map { try $0.map(point) })) }
+        }
+        return .value(try value(json))
+    }
+
+    /// Tables of `people.realm` are found by name when the file is open; until then a link stands for its class by its place here.
+    static func value(_ json: Any) throws -> Mixed {
+        switch json {
+        case is NSNull: return .null
+        case let text as String: return .string(text)
+        case let number as NSNumber: return CFBoolean.isBoolean(number) ? .bool(number.boolValue) : .int(number.int64Value)
+        case let object as [String: Any]:
+            let (form, content) = try XCTUnwrap(object.first)
+            switch (form, content) {
+            case ("$double", let text as String): return .double(try XCTUnwrap(Double(text)))
+            case ("$float", let text as String): return .float(try XCTUnwrap(Float(text)))
+            case ("$data", let text as String): return .binary([UInt8](try XCTUnwrap(Data(base64Encoded: text))))
+            case ("$date", let parts as [NSNumber]): return .timestamp(Timestamp(seconds: parts[0].int64Value, nanoseconds: parts[1].int32Value))
+            case ("$oid", let text as String): return .objectId(try XCTUnwrap(ObjectIdValue(text)))
+            case ("$uuid", let text as String): return .uuid(try XCTUnwrap(UUIDValue(text)))
+            case ("$decimal", _): return .int(0)
+            case ("$link", let parts as [Any]): return .link(TableKey(0), ObjectKey(try XCTUnwrap(parts[1] as? NSNumber).int64Value))
+            default: throw QueryError(.argument, "unknown form \(form)")
+            }
+        default: throw QueryError(.argument, "unknown value \(json)")
+        }
+    }
+
+    private enum CFBoolean {
+        static func isBoolean(_ number: NSNumber) -> Bool { String(cString: number.objCType) == "c" }
+    }
+
+    static func cases() throws -> [Case] {
+        guard let shared = Fixtures.shared else { throw XCTSkip("the shared fixtures are not here") }
+        let data = try Data(contentsOf: URL(fileURLWithPath: shared + "/queries/queries.json"))
+        let list = try XCTUnwrap(JSONSerialization.jsonObject(with: data) as? [[String: Any]])
+        return try list.map { json in
+            Case(
+                className: try XCTUnwrap(json["class"] as? String), text: try XCTUnwrap(json["predicate"] as? String),
+                arguments: try (json["arguments"] as? [Any] ?? []).map(argument),
+                keys: (json["keys"] as? [NSNumber])?.map { ObjectKey($0.int64Value) }, errorKind: (json["error"] as? [String: Any])?["kind"] as? String,
+                differs: Set(json["differs"] as? [String] ?? []))
+        }
+    }
+
+    func testTextsWithAnAnswerParseAndTextsWithASyntaxErrorDoNot() throws {
+        let cases = try GoldenQueryTests.cases()
+        XCTAssertGreaterThanOrEqual(cases.count, 5500)
+        // What the original's language does not know and ours does, or the other way round with another kind of error.
+        let oursOnly = ["@allKeys", "@allValues", "#size"]
+        var failures = 0
+        for testCase in cases where testCase.differs.isEmpty && !oursOnly.contains(where: testCase.text.contains) {
+            let isExpected = testCase.errorKind == nil ? true : testCase.errorKind == "syntax" ? false : nil
+            guard let isExpected else { continue }
+            do {
+                _ = try QueryParser.parse(testCase.text, arguments: testCase.arguments)
+                if !isExpected { failures += 1; XCTFail("parsed: \(testCase.text)") }
+            } catch {
+                if isExpected { failures += 1; XCTFail("\(testCase.text): \(error)") }
+            }
+            if failures > 20 { break }
+        }
+    }
+}
