@@ -93,7 +93,7 @@ public final class Arena {
 
     /// Checks that an array of refs is one, and that a node of the file owns nodes of the file only: a ref of a damaged
     /// file must not be taken for a block of the arena, which is changed in place. A node of the arena got its refs here.
-    private func checkChildren(_ node: Node) throws {
+    func checkChildren(_ node: Node) throws {
         if node.widthType != 0 { throw FormatError(ref: node.ref, "node with refs has width type \(node.widthType)") }
         if memory.isInArena(node.ref) { return }
         let limit = Int64(memory.state.pointee.fileLimit)
