@@ -71,14 +71,18 @@ public struct StringLeaf: Leaf {
     }
 
     public func value(_ index: Int) throws -> String? {
-        if case .big(let memory, let node) = storage {
-            try check(index, ref)
-            let blob = try node.optionalRef(index)
-            if try blob != 0 && Blob.bytes(memory, blob) == nil {
-                return try String(decoding: Blob.joined(memory, blob), as: UTF8.self)
-            }
-        }
+        if let joined = try splitBytes(index) { return String(decoding: joined, as: UTF8.self) }
         return try bytes(index).map(StringLeaf.string)
+    }
+
+    /// The bytes of value `index` if it is split over several blobs, nil otherwise. A split value has no terminating zero.
+    @inline(__always)
+    func splitBytes(_ index: Int) throws -> [UInt8]? {
+        guard case .big(let memory, let node) = storage else { return nil }
+        try check(index, ref)
+        let blob = try node.optionalRef(index)
+        if try blob == 0 || Blob.bytes(memory, blob) != nil { return nil }
+        return try Blob.joined(memory, blob)
     }
 
     /// A string of these bytes; what is no UTF-8 is replaced by U+FFFD.
