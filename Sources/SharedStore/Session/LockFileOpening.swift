@@ -88,9 +88,8 @@ extension LockFile {
 
     private static func openDescriptor(_ paths: SessionPaths) throws -> Int32 {
         do { return try SystemCalls.open(paths.lock, O_RDWR | O_CREAT) } catch let error as SystemError {
-            let parent = SystemCalls.parentDirectory(of: paths.lock)
             switch error.code {
-            case ENOENT, ENOTDIR: throw SessionError.notFound(path: parent)
+            case ENOENT, ENOTDIR: throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: paths.lock))
             default:
                 // Whoever may not write into the directory has a problem with the directory, not with a lock file that is not there.
                 if (try? SystemCalls.linkStatus(path: paths.lock)) == nil, error.isPermissionDenied {
@@ -102,9 +101,9 @@ extension LockFile {
     }
 
     /// Any failure that concerns the lock file, in words that name it.
-    private static func sideFileError(_ error: SystemError) -> SessionError {
-        if error.isOutOfSpace { return .system(error) }
-        return .sideFile(path: error.path, reason: "\(error.call): \(error.reason)")
+    private static func sideFileError(_ error: SystemError) -> any Error {
+        if error.isOutOfSpace { return error }
+        return SessionError.sideFile(path: error.path, reason: "\(error.call): \(error.reason)")
     }
 
     private static func tryFileLock(_ descriptor: Int32, exclusive: Bool, _ path: String) throws -> Bool {

@@ -76,12 +76,12 @@ extension LockFile {
         }
     }
 
-    private func damagedMutex(_ mutex: SharedMutex, _ code: Int32) -> SessionError {
+    private func damagedMutex(_ mutex: SharedMutex, _ code: Int32) -> any Error {
         switch code {
-        case ENOTRECOVERABLE: .unusable(path: path, reason: "\(mutex.name) was given up after its owner died")
+        case ENOTRECOVERABLE: SessionError.unusable(path: path, reason: "\(mutex.name) was given up after its owner died")
         case EINVAL:
-            .incompatibleLockFile(path: path, what: "mutexes of kind", ours: "robust and shared", theirs: "unknown (\(mutex.name))")
-        default: .system(SystemError(call: "pthread_mutex_lock", code: code, path: path))
+            SessionError.incompatibleLockFile(path: path, what: "mutexes of kind", ours: "robust and shared", theirs: "unknown (\(mutex.name))")
+        default: SystemError(call: "pthread_mutex_lock", code: code, path: path)
         }
     }
 
