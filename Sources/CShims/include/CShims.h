@@ -2,6 +2,5 @@
 #ifndef CSHIMS_H
 #define CSHIMS_H
 #include "CShimsAtomics.h"
-#include "CShimsLockFile.h"
 #include "CShimsSystem.h"
 #endif

@@ -1,0 +1,77 @@
+import Foundation
+import SharedStore
+import TestSupport
+import XCTest
+
+/// The export of every given file says what the program that wrote it says.
+final class ExportTests: XCTestCase {
+    private func given(_ name: String, _ folder: String) throws -> ExactJSON {
+        try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: folder + "/" + name + ".json")))
+    }
+
+    private func exported(_ file: ImmutableFile, _ style: JSONExporter.Style = .compact) throws -> ExactJSON {
+        try ExactJSON(parsing: JSONExporter.text(file.group, style: style))
+    }
+
+    func testExportOfEveryFileOfFormat24EqualsTheGivenJSONInOrder() throws {
+        let scratch = ScratchDirectory()
+        var compared = 0
+        for name in try GivenFiles.core14() {
+            let file = try GivenFiles.open(name, in: Fixtures.core14, scratch)
+            let difference = try exported(file).firstDifference(given(name, Fixtures.core14))
+            XCTAssertNil(difference, "\(name): ours and the given value: \(difference ?? "")")
+            compared += 1
+        }
+        XCTAssertEqual(compared, 10)
+    }
+
+    func testExportOfEveryOlderFileEqualsTheGivenJSONButForTheOrderInSetsAndDictionaries() throws {
+        let (folder, names) = try GivenFiles.older()
+        let scratch = ScratchDirectory()
+        var compared: [Int: Int] = [:]
+        for name in names where FileManager.default.fileExists(atPath: folder + "/\(name).json") {
+            let file = try GivenFiles.open(name, in: folder, scratch)
+            // The columns that hold sets: their arrays have no common order.
+            let sets = Set(try file.group.tables().flatMap { table in table.publicColumns.filter { $0.collection == .set }.map { table.name(of: $0) } })
+            let ours = try exported(file).withSortedArrays(under: sets)
+            let difference = try ours.firstDifference(given(name, folder).withSortedArrays(under: sets))
+            XCTAssertNil(difference, "\(name): ours and the given value: \(difference ?? "")")
+            compared[file.layout.format, default: 0] += 1
+        }
+        for format in [10, 11, 20, 22, 23] { XCTAssertNotNil(compared[format], "no file of format \(format) was compared") }
+    }
+
+    func testAFileOfASyncClientCanBeRead() throws {
+        let (folder, _) = try GivenFiles.older()
+        let scratch = ScratchDirectory()
+        let file = try GivenFiles.open("sync-client-history-refuse", in: folder, scratch)
+        XCTAssertEqual(try file.group.historyType(), 3)
+        XCTAssertNotNil(try exported(file)["schemaVersion"])
+    }
+
+    func testBothStylesSayTheSame() throws {
+        let scratch = ScratchDirectory()
+        for name in ["all-types", "relationships", "nested-mixed"] {
+            let file = try GivenFiles.open(name, in: Fixtures.core14, scratch)
+            XCTAssertNil(try exported(file, .lines).firstDifference(exported(file)))
+            XCTAssertFalse(try JSONExporter.text(file.group).contains(10))
+            XCTAssertTrue(try JSONExporter.text(file.group, style: .lines).contains(10))
+        }
+    }
+
+    func testTheTextIsHandedOnInPiecesAndASinkThatFailsEndsTheExport() throws {
+        struct Full: Error {}
+        let scratch = ScratchDirectory()
+        let file = try GivenFiles.open("trees", in: Fixtures.core14, scratch)
+        var pieces: [Int] = []
+        try JSONExporter.export(file.group) { pieces.append($0.count) }
+        XCTAssertGreaterThan(pieces.count, 10)
+        XCTAssertLessThan(try XCTUnwrap(pieces.max()), 256 * 1024)
+        var calls = 0
+        XCTAssertThrowsError(try JSONExporter.export(file.group) { _ in
+            calls += 1
+            if calls == 3 { throw Full() }
+        }) { XCTAssertTrue($0 is Full) }
+        XCTAssertEqual(calls, 3)
+    }
+}
