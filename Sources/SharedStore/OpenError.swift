@@ -1,7 +1,7 @@
 import Glibc
 import SystemCalls
 
-/// Why a file could not be opened. Every case names the path, and where two values differ, both of them.
+/// Why a file could not be opened, where the data file is at fault; what concerns the others who use it is `SessionError`. Every case names the path, and where two values differ, both of them.
 ///
 /// The order in which a file is checked, and so which of several faults is reported, is that of file-format-1 1.5.
 public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -37,10 +37,6 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
     case decryptionFailed(path: String, page: Int, reason: String)
     /// A key was given, but the file is not encrypted.
     case notEncrypted(path: String)
-    /// Somebody has the file open in a way that excludes us; `what` names the property, the two values follow.
-    case incompatibleSession(path: String, what: String, found: String, expected: String)
-    /// The lock file was made by another version of the protocol, or is damaged.
-    case incompatibleLockFile(path: String, what: String, found: String, expected: String)
     /// Any other system call that failed.
     case system(SystemError)
 
@@ -56,8 +52,7 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
              .tooSmall(let path, _, _), .oddSize(let path, _), .notARealm(let path, _), .truncated(let path, _, _, _),
              .damaged(let path, _), .unsupportedFormat(let path, _), .upgradeRequired(let path, _),
              .incompatibleHistory(let path, _, _), .incompatibleHistorySchema(let path, _, _), .badKeyLength(let path, _),
-             .decryptionFailed(let path, _, _), .notEncrypted(let path),
-             .incompatibleSession(let path, _, _, _), .incompatibleLockFile(let path, _, _, _): path
+             .decryptionFailed(let path, _, _), .notEncrypted(let path): path
         case .system(let error): error.path
         }
     }
@@ -88,10 +83,6 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
         case .badKeyLength(let path, let length): "\(path): the key has \(length) bytes, it must have 64"
         case .decryptionFailed(let path, let page, let reason): "\(path): page \(page) cannot be decrypted: \(reason); is the key the right one?"
         case .notEncrypted(let path): "\(path): the file is not encrypted; open it without a key"
-        case .incompatibleSession(let path, let what, let found, let expected):
-            "\(path): others have the file open with \(what) \(found), we asked for \(expected)"
-        case .incompatibleLockFile(let path, let what, let found, let expected):
-            "\(path): \(what) is \(found), expected \(expected); another version of the software has the file open"
         case .system(let error): error.description
         }
     }

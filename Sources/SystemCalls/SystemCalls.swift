@@ -260,6 +260,22 @@ public enum SystemCalls {
 
     public static func unlock(_ fd: Descriptor) { _ = CShims_flock(fd, LOCK_UN) }
 
+    /// An open-file-description lock on the first byte, without waiting; false where somebody else holds it.
+    /// It belongs to the descriptor's description, not to the process, and goes when that is closed for the last time.
+    public static func tryDescriptionLock(_ fd: Descriptor, path: String = "") throws -> Bool {
+        do {
+            try SystemCallInterception.ask("fcntl", path, fd)
+            _ = try check("fcntl", path) { CShims_ofd_lock(fd, 1, 0, 1) }
+            return true
+        } catch let error as SystemError where error.code == EAGAIN || error.code == EACCES { return false }
+    }
+
+    /// True where another description holds the lock of `tryDescriptionLock`; a descriptor for reading is enough to ask.
+    public static func isDescriptionLocked(_ fd: Descriptor, path: String = "") throws -> Bool {
+        try SystemCallInterception.ask("fcntl", path, fd)
+        return try check("fcntl", path) { CShims_ofd_lock_holder_exists(fd, 0, 1) } != 0
+    }
+
     // MARK: The machine
 
     /// Bytes of a page of memory.

@@ -107,6 +107,53 @@ final class LeavesIntegerTests: XCTestCase {
         let damaged = try BacklinkLeaf(memory, image.refs([4]))
         XCTAssertThrowsFormatError(try damaged.keys(0), "a ref that is no multiple of 8")
     }
+
+    func testScansAgreeWithSingleValuesAtEveryWidthAndRange() throws {
+        let seed: UInt64 = 3
+        print("seed \(seed)")
+        var random = SplitMix(seed: seed)
+        for width in [0, 1, 2, 4, 8, 16, 32, 64] {
+            for count in [0, 1, 7, 8, 63, 64, 65, 130] {
+                let values = (0..<count).map { _ -> Int64 in
+                    let bits = Int64(bitPattern: random.next())
+                    return width == 0 ? 0 : width < 8 ? bits & (1 << Int64(width) - 1) : bits >> Int64(64 - width)
+                }
+                let leaf = try IntLeaf(memory, image.integers(values, width: width))
+                var seen: [Int64] = []
+                leaf.forEach { seen.append($0) }
+                XCTAssertEqual(seen, values)
+                XCTAssertEqual(leaf.wrappingSum(), values.reduce(0, &+))
+                let copy = [Int64](unsafeUninitializedCapacity: count) { buffer, initialized in
+                    leaf.copy(into: buffer)
+                    initialized = count
+                }
+                XCTAssertEqual(copy, values)
+                for _ in 0..<4 where count > 0 {
+                    let from = Int(random.next() % UInt64(count)), to = from + Int(random.next() % UInt64(count - from + 1))
+                    seen = []
+                    leaf.forEach(in: from..<to) { seen.append($0) }
+                    XCTAssertEqual(seen, Array(values[from..<to]))
+                }
+                guard count > 0 else { continue }
+                let nullable = try NullableIntLeaf(memory, leaf.node.ref)
+                var optional: [Int64?] = []
+                nullable.forEach { optional.append($0) }
+                XCTAssertEqual(optional, try all(nullable))
+                let elements = [Int64](unsafeUninitializedCapacity: count) { buffer, initialized in
+                    nullable.copyElements(into: buffer)
+                    initialized = count - 1
+                }
+                XCTAssertEqual(elements, Array(values.dropFirst()))
+            }
+        }
+    }
+
+    func testScansOfKeys() throws {
+        var seen: [Int64] = []
+        try KeyLeaf(memory, image.integers([0, 5, -2])).forEach { seen.append($0.rawValue) }
+        try LinkLeaf(memory, image.integers([0, 5, -2])).forEach { seen.append($0.rawValue) }
+        XCTAssertEqual(seen, [0, 5, -2, -1, 4, -3])
+    }
 }
 
 /// The values of a leaf in order.

@@ -2,5 +2,6 @@
 #ifndef CSHIMS_H
 #define CSHIMS_H
 #include "CShimsAtomics.h"
+#include "CShimsLockFile.h"
 #include "CShimsSystem.h"
 #endif

@@ -14,6 +14,7 @@
         return __atomic_compare_exchange_n((type *)p, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
 
 CSHIMS_ATOMICS(u8, uint8_t)
+CSHIMS_ATOMICS(u16, uint16_t)
 CSHIMS_ATOMICS(u32, uint32_t)
 CSHIMS_ATOMICS(u64, uint64_t)
 static inline void CShims_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -144,7 +144,7 @@
         if element == 0 { return }
         if element & 1 != 0 { return try body(ObjectKey(Int64(bitPattern: UInt64(bitPattern: element) >> 1))) }
         try BPlusTree<KeyLeaf>(memory, node.requiredRef(index)).forEachLeaf { leaf, _ in
-            for i in 0..<leaf.count { try body(leaf.unchecked(i)) }
+            try leaf.forEach(body)
         }
     }
 }

@@ -1,0 +1,23 @@
+/// The names that belong to a database file (coordination.md 1.1). Suffixes are appended to the path as the caller gave it.
+package struct SessionPaths: Sendable, Equatable {
+    /// The data file.
+    package let file: String
+    package init(_ file: String) { self.file = file }
+
+    package var lock: String { file + ".lock" }
+    package var management: String { file + ".management" }
+    /// Our own participants' register (see `ParticipantRegister`); others ignore what lies in the management directory.
+    package var participants: String { management + "/participants" }
+    package var note: String { file + ".note" }
+    /// A name of long ago, removed together with the rest.
+    package var legacyLog: String { file + ".log" }
+    package var compactionSpace: String { file + ".tmp_compaction_space" }
+    package var backupLog: String { file + ".backup-log" }
+
+    /// The copy made before an upgrade from `format`: `/d/a.realm` gives `/d/a.v22.backup.realm`.
+    package func backup(ofFormat format: Int) -> String {
+        var stem = file
+        if stem.hasSuffix(".realm") { stem.removeLast("realm".count) } else if !stem.hasSuffix(".") { stem += "." }
+        return "\(stem)v\(format).backup.realm"
+    }
+}
