@@ -100,8 +100,15 @@ final class VerificationRun {
     let options: VerifierOptions
     var report = VerificationReport()
     private var findingCounts: [FindingCode: Int] = [:]
-    /// Set during the second passes, which look for exact places and must not report what the first pass has reported.
-    var isQuiet = false
+    enum Mode {
+        /// Every node is claimed and every finding reported.
+        case first
+        /// Looks for exact places of what the first pass has found by sums: nodes are claimed in a map of its own, nothing is reported.
+        case second
+        /// Reads single values: nodes are checked, but neither claimed nor reported.
+        case lookup
+    }
+    var mode = Mode.first
     var space: SpaceMap
     private var elementsLeft: Int
 
@@ -151,7 +158,7 @@ final class VerificationRun {
 
     @inline(never)
     func find(_ severity: Severity, _ code: FindingCode, _ ref: Int, _ row: ObjectKey?, _ what: () -> String) throws {
-        if isQuiet { return }
+        if mode != .first { return }
         if severity == .error { report.errorCount += 1 } else { report.warningCount += 1 }
         findingCounts[code, default: 0] += 1
         if findingCounts[code, default: 0] > options.findingsPerCode {
@@ -174,7 +181,7 @@ final class VerificationRun {
 
     @inline(never)
     private func outOfElements() throws {
-        isQuiet = false
+        mode = .first
         try error(.elementLimit, 0, "stopped after \(options.elementLimit ?? 128 &* limit &+ (1 << 20)) elements: the counts in this file are not true")
         throw Stop()
     }
@@ -213,26 +220,7 @@ final class VerificationRun {
             try error(.nodeUnreadable, ref, "\(reason)")
             return nil
         }
-        if space.isStart(ref) {
-            if try reaches(parent, from: ref) {
-                try error(.nodeCycle, ref, "the node is owned by its own descendant at \(parent)")
-            } else {
-                try error(.nodeShared, ref, "the node is owned by the node at \(parent) and by another one")
-            }
-            return nil
-        }
-        if let taken = space.claim(ref, ref + node.byteCount) {
-            try error(.nodeOverlap, ref, "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
-            return nil
-        }
-        space.setStart(ref)
-        if !isQuiet {
-            report.nodeCount += 1
-            report.nodeByteCount += node.byteCount
-        }
-        if ref >> 26 != (ref + node.byteCount - 1) >> 26 && form == .inPlace {
-            try warning(.nodeSection, ref, "a node of \(node.byteCount) bytes crosses a multiple of 64 MiB")
-        }
+        if mode != .lookup, try !claim(node, from: parent) { return nil }
         if node.hasRefs && node.widthType != 0 || node.isInner && !node.hasRefs {
             try error(.nodeFlags, ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) exclude each other")
             return nil
@@ -240,8 +228,35 @@ final class VerificationRun {
         return node
     }
 
+    /// Claims the bytes of `node`; false, with a finding, where they belong to another owner.
+    private func claim(_ node: Node, from parent: Int) throws -> Bool {
+        let ref = node.ref
+        if space.isStart(ref) {
+            if mode == .second { return false }
+            if reaches(parent, from: ref) {
+                try error(.nodeCycle, ref, "the node is owned by its own descendant at \(parent)")
+            } else {
+                try error(.nodeShared, ref, "the node is owned by the node at \(parent) and by another one")
+            }
+            return false
+        }
+        if let taken = space.claim(ref, ref + node.byteCount) {
+            try error(.nodeOverlap, ref, "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
+            return false
+        }
+        space.setStart(ref)
+        if mode == .first {
+            report.nodeCount += 1
+            report.nodeByteCount += node.byteCount
+        }
+        if form == .inPlace && ref >> 26 != (ref + node.byteCount - 1) >> 26 {
+            try warning(.nodeSection, ref, "a node of \(node.byteCount) bytes crosses a multiple of 64 MiB")
+        }
+        return true
+    }
+
     /// True where a walk down from the node at `ref` meets the node at `target`. Looks at a bounded number of nodes.
-    private func reaches(_ target: Int, from ref: Int) throws -> Bool {
+    private func reaches(_ target: Int, from ref: Int) -> Bool {
         if ref == target { return true }
         var seen: Set<Int> = [ref]
         var pending = [ref]

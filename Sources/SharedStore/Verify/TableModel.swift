@@ -1,0 +1,115 @@
+/// What the verifier keeps of a table's schema while it walks the objects.
+final class TableModel {
+    let slot: Int
+    let key: TableKey
+    let name: String
+    let topRef: Int
+    /// 0 top-level, 1 embedded, 2 asymmetric (file-format-2 section 2).
+    var kind = 0
+    /// In spec order.
+    var columns: [ColumnModel] = []
+    /// Leaf index to column.
+    var columnOfLeaf: [Int: ColumnModel] = [:]
+    var clusters: Node?
+    var tombstones: Node?
+    var collisions: Node?
+    var indexRefs: Node?
+    var primaryKey: ColumnModel?
+    var objectCount = 0
+    /// False where damage hides objects, so that counts say nothing.
+    var isCountable = true
+
+    init(slot: Int, key: TableKey, name: String, topRef: Int) {
+        self.slot = slot
+        self.key = key
+        self.name = name
+        self.topRef = topRef
+    }
+
+    var isEmbedded: Bool { kind == 1 }
+    var isAsymmetric: Bool { kind == 2 }
+    /// The smallest number of elements of a cluster leaf.
+    var clusterCountMin: Int { 1 + (columnOfLeaf.keys.max().map { $0 + 1 } ?? 0) }
+
+    func column(_ key: Int64) -> ColumnModel? { columns.first { $0.key.rawValue == key } }
+}
+
+final class ColumnModel {
+    let key: ColumnKey
+    /// Empty for backlink columns.
+    let name: String
+    let type: ColumnType
+    let attributes: ColumnAttributes
+    /// Key type of a dictionary.
+    var keyType = ColumnType.string
+    var enumeration: RawStrings?
+    /// The other end of a link or backlink column: raw table key and column key.
+    var oppositeTable: Int64 = 0x7FFF_FFFF
+    var oppositeColumn = Int64.max
+    var opposite: TableModel?
+    /// Links from (or, for a backlink column, to) this column, by slot of the target table.
+    var linkGroups: [Int: Int] = [:]
+
+    init(key: ColumnKey, name: String, type: ColumnType, attributes: ColumnAttributes) {
+        self.key = key
+        self.name = name
+        self.type = type
+        self.attributes = attributes
+    }
+
+    var collection: CollectionKind? { key.collectionKind }
+    var isBacklink: Bool { type == .backlink }
+    var isNullable: Bool { key.isNullable }
+    var label: String { isBacklink ? "backlink \(key.leafIndex)" : name }
+    /// Holds links of its own, whatever their form.
+    var mayLink: Bool { type == .link || type == .mixed }
+
+    /// The kind of the column's leaves in clusters; nil for collections, whose leaves are arrays of refs.
+    var leafKind: LeafKind { LeafKind(type, nullable: type == .link || type == .mixed || isNullable, .cluster, enumeration: enumeration) }
+    /// The kind of the leaves of a list or set.
+    var elementKind: LeafKind { LeafKind(type, nullable: type == .mixed || isNullable, .tree) }
+}
+
+/// Position and keys of the rows of a cluster leaf.
+struct RowKeys {
+    /// Nil in compact form: keys count up from 0.
+    let keys: Node?
+    let offset: UInt64
+
+    func key(_ row: Int) -> ObjectKey {
+        let relative: UInt64 = keys.map { row < $0.count ? $0.uncheckedUnsigned(row) : 0 } ?? UInt64(row)
+        return ObjectKey(Int64(bitPattern: offset &+ relative))
+    }
+}
+
+/// All links of one column to one table: from both ends, as counts and as sums that do not depend on the order.
+struct LinkGroup {
+    struct Side {
+        var count = 0
+        private var sums: (UInt64, UInt64) = (0, 0)
+
+        mutating func add(origin: Int64, target: Int64) {
+            count &+= 1
+            let mixed = mix(UInt64(bitPattern: origin) &* 0x9E37_79B9_7F4A_7C15 &+ mix(UInt64(bitPattern: target)))
+            sums.0 &+= mixed
+            sums.1 &+= mix(mixed ^ 0xD6E8_FEB8_6659_FD93)
+        }
+
+        static func == (a: Side, b: Side) -> Bool { a.count == b.count && a.sums.0 == b.sums.0 && a.sums.1 == b.sums.1 }
+        static func != (a: Side, b: Side) -> Bool { !(a == b) }
+    }
+    let origin: TableModel?
+    let column: ColumnModel?
+    let target: TableModel
+    var forward = Side()
+    var backward = Side()
+}
+
+/// The finalizer of splitmix64: every bit of the input moves every bit of the output.
+@inline(__always)
+func mix(_ value: UInt64) -> UInt64 {
+    var z = value &+ 0x9E37_79B9_7F4A_7C15
+    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+    return z ^ z >> 31
+}
