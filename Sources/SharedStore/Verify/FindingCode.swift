@@ -71,6 +71,204 @@ public enum FindingCode: String, Sendable, CaseIterable {
     /// Bytes that are neither reachable nor free (warning) [1:7, 3:7].
     case spaceLeaked = "space.leaked"
 
+    // MARK: Groups, tables, columns
+    /// The lists of table names and of tables differ in length, or are longer than 65535 [2:1].
+    case groupCounts = "group.counts"
+    /// An entry of the list of tables is neither a table nor a free slot [2:2].
+    case groupTable = "group.table"
+    /// A table name is empty, longer than 63 bytes, or stands twice; or a free slot has a name (warning) [2:2, 2:3].
+    case groupName = "group.name"
+    /// The top of a table has not the elements that it must have.
+    case tableShape = "table.shape"
+    /// The key that a table holds is not that of its slot [2:4].
+    case tableKey = "table.key"
+    /// The table type is 3 [2:15].
+    case tableFlags = "table.flags"
+    /// The arrays with one entry for each leaf index differ in length, are too short, or have entries without a column [2:11].
+    case tableArrays = "table.arrays"
+    /// A spec has not the elements that it must have [2:6].
+    case specShape = "spec.shape"
+    /// The arrays of a spec differ in length [2:6].
+    case specCounts = "spec.counts"
+    /// A column stands behind a backlink column [2:6].
+    case specOrder = "spec.order"
+    /// Two columns have one leaf index [2:7].
+    case specLeafIndex = "spec.leafIndex"
+    /// A column name is empty, longer than 63 bytes, or stands twice [2:7].
+    case specName = "spec.name"
+    /// A column's type is unknown, or its key says another one; or the key type of a dictionary is wrong [2:8, 2:9].
+    case specType = "spec.type"
+    /// Attributes exclude each other, or the column key says others [2:8].
+    case specAttributes = "spec.attributes"
+    /// The lists of distinct values do not fit the columns [2:10].
+    case specEnumeration = "spec.enumeration"
+    /// The two ends of a link column do not name each other, or a column without links names another end [2:12, 2:13].
+    case columnOpposite = "column.opposite"
+    /// A backlink column whose origin does not exist (warning) [2:12].
+    case columnOrigin = "column.origin"
+    /// The primary key is no column, or one that cannot be a primary key [2:14].
+    case primaryKeyColumn = "primaryKey.column"
+    /// Two objects have one primary key [2:14].
+    case primaryKeyDuplicate = "primaryKey.duplicate"
+
+    // MARK: Cluster trees
+    /// A leaf lies at another depth than an inner node says [2:16].
+    case clusterDepth = "cluster.depth"
+    /// An inner node says another number of objects than it holds [2:16].
+    case clusterSize = "cluster.size"
+    /// An inner node has too few or too many children [2:16, 2:21].
+    case clusterChildren = "cluster.children"
+    /// Offsets of children do not begin with 0, do not ascend, or are not one a child [2:17].
+    case clusterOffsets = "cluster.offsets"
+    /// Keys do not ascend, or reach into another cluster [2:17, 2:18].
+    case clusterKeys = "cluster.keys"
+    /// A live object has a negative key, or a tombstone one that is not below -1 [2:20].
+    case clusterKeySign = "cluster.keySign"
+    /// More than 256 objects in a cluster, or none in one that is not the root [2:16, 2:21].
+    case clusterCount = "cluster.count"
+    /// A cluster lacks the element of a column, or has one without a column [2:19].
+    case clusterColumns = "cluster.columns"
+    /// A leaf of a column has another number of values than its cluster has rows [2:19].
+    case leafCount = "leaf.count"
+    /// The collision map is not sorted, its arrays differ in length, or a key is none of an object [2:36].
+    case collisionMap = "collision.map"
+    /// A tombstone without any backlink [2:30].
+    case tombstoneUnlinked = "tombstone.unlinked"
+
+    // MARK: Values
+    /// A leaf of nullable integers has no element that stands for null [1:10].
+    case intSentinel = "int.sentinel"
+    /// Null is not stood for by the largest value of the width (warning) [1:10].
+    case intSentinelValue = "int.sentinelValue"
+    /// A boolean is none of 0, 1, 3 [1:11].
+    case boolValue = "bool.value"
+    /// Seconds and nanoseconds of a leaf of timestamps differ in number [1:13].
+    case timestampCounts = "timestamp.counts"
+    /// Nanoseconds of a second or more [1:13].
+    case timestampRange = "timestamp.range"
+    /// Seconds and nanoseconds have different signs [1:13].
+    case timestampSign = "timestamp.sign"
+    /// The bytes of a leaf of ObjectIds or UUIDs are no whole number of values [1:15].
+    case fixedSize = "fixed.size"
+    /// The last byte of a short string says more padding than the block has [1:16].
+    case stringBlock = "string.block"
+    /// Bytes between the end of a short string and the last byte of its block are not 0 [1:16].
+    case stringPadding = "string.padding"
+    /// A string is not followed by a zero byte [1:17, 1:18].
+    case stringTerminator = "string.terminator"
+    /// A leaf of small blobs has not its three parts, or they differ in length [1:17].
+    case blobsShape = "blobs.shape"
+    /// Offsets of small blobs descend, exceed the blob, or do not end with it [1:17].
+    case blobsOffsets = "blobs.offsets"
+    /// A null flag of a small blob is neither 0 nor 1 [1:17].
+    case blobsNulls = "blobs.nulls"
+    /// A null value has bytes (warning) [1:17].
+    case blobsNullSize = "blobs.nullSize"
+    /// A position is not in the list of distinct values [1:19, 2:10].
+    case enumIndex = "enum.index"
+    /// Only one half of a typed link is null [1:21].
+    case typedLinkNull = "typedLink.null"
+    /// Null where the column, or the place, does not allow it [2:22, 2:23].
+    case valueNull = "value.null"
+    /// A string is not UTF-8 (warning) [2:22].
+    case valueUTF8 = "value.utf8"
+    /// A Mixed value of an unknown type, or with a payload array that its type does not use [1:20].
+    case mixedType = "mixed.type"
+    /// A Mixed value uses an entry behind the end of its payload array [1:20].
+    case mixedPayloadIndex = "mixed.payloadIndex"
+    /// Two Mixed values use one entry of a payload array [1:20].
+    case mixedPayloadShared = "mixed.payloadShared"
+    /// An entry of a payload array belongs to no value [1:20].
+    case mixedPayloadUnused = "mixed.payloadUnused"
+    /// The array of pairs has an odd number of elements.
+    case mixedPayloadCount = "mixed.payloadCount"
+    /// A payload has not the size of its type, or is null; the upper half of a float is not 0 (warning) [1:20].
+    case mixedPayload = "mixed.payload"
+    /// More keys than values, or fewer (warning) [1:20, 2:24].
+    case mixedKeyCount = "mixed.keyCount"
+    /// A nested collection without a key, or a key at another value (warning) [1:20, 2:24].
+    case mixedKeyMissing = "mixed.keyMissing"
+    /// Two nested collections of one collection have one key [1:20, 2:24].
+    case mixedKeyDuplicate = "mixed.keyDuplicate"
+
+    // MARK: B+ trees and collections
+    /// An inner node has no child, or flags that it must not have [1:24]; a root with a single child (warning) [1:27].
+    case treeShape = "tree.shape"
+    /// The last element of an inner node is not the number of elements below it [1:24].
+    case treeTotal = "tree.total"
+    /// The offsets of an inner node are not those of its children [1:25].
+    case treeOffsets = "tree.offsets"
+    /// A child of an inner node in compact form has not the number of elements that all must have [1:25].
+    case treeCompact = "tree.compact"
+    /// Leaves lie at different depths [1:26].
+    case treeDepth = "tree.depth"
+    /// A leaf that is not the root is empty [1:26].
+    case treeEmptyLeaf = "tree.emptyLeaf"
+    /// More than 1000 elements in a node (warning) [1:26].
+    case treeNodeCount = "tree.nodeCount"
+    /// An unsigned array of less than 8 bits (warning) [1:23].
+    case unsignedWidth = "unsigned.width"
+    /// The values of a set do not ascend [1:28, 2:23].
+    case setOrder = "set.order"
+    /// A value stands twice in a set [1:28, 2:23].
+    case setDuplicate = "set.duplicate"
+    /// The flag of a list or set of links does not tell whether some are unresolved [1:29, 2:25].
+    case setUnresolvedFlag = "set.unresolvedFlag"
+    /// A dictionary is no array of two refs [1:28].
+    case dictionaryShape = "dictionary.shape"
+    /// A dictionary has more keys than values, or fewer [1:28, 2:23].
+    case dictionaryCounts = "dictionary.counts"
+    /// The keys of a dictionary do not ascend strictly [1:28, 2:23].
+    case dictionaryOrder = "dictionary.order"
+    /// A value of a dictionary is not of the column's type [2:23].
+    case dictionaryValue = "dictionary.value"
+
+    // MARK: Links
+    /// A link to an object that does not exist [2:26].
+    case linkDangling = "link.dangling"
+    /// A link into a table that does not exist, is not the column's, or may not be linked to [2:26].
+    case linkTarget = "link.target"
+    /// A link without a backlink [2:27].
+    case backlinkMissing = "backlink.missing"
+    /// A backlink without a link [2:27].
+    case backlinkExtra = "backlink.extra"
+    /// A list of less than two backlinks (warning) [1:22, 2:28].
+    case backlinkList = "backlink.list"
+    /// An embedded object with no owner, or with several [2:29].
+    case embeddedOwners = "embedded.owners"
+
+    // MARK: Indexes
+    /// A node of an index has not the flags and elements of one [2:31].
+    case indexNode = "index.node"
+    /// Chunks do not ascend, are not of 32 bits, not one an entry, or not the child's last one [2:31].
+    case indexChunks = "index.chunks"
+    /// An empty node or list in an index [2:31, 2:33].
+    case indexEmpty = "index.empty"
+    /// A sub-index below the depth limit [2:34].
+    case indexDepth = "index.depth"
+    /// An object that the index does not find by its value [2:32].
+    case indexMissing = "index.missing"
+    /// An entry for an object that does not exist, or a word that it does not hold [2:32].
+    case indexExtra = "index.extra"
+    /// An entry stands where its object's value does not lead to [2:32].
+    case indexPlace = "index.place"
+    /// The number of entries is not that of the objects [2:32].
+    case indexCount = "index.count"
+    /// Objects of equal value do not ascend in their list, or objects of different values share one [2:33].
+    case indexList = "index.list"
+    /// Values in a list do not ascend (warning) [2:33].
+    case indexListOrder = "index.listOrder"
+    /// An index without the attribute that asks for it, or the other way round, or of a type that cannot have one [2:35].
+    case indexAttribute = "index.attribute"
+
+    // MARK: History
+    /// History type or schema version that do not go together, or are unknown [2:5, 3:2].
+    case historyType = "history.type"
+    /// More changesets than versions [3:10].
+    case historyCount = "history.count"
+    /// A changeset cannot be parsed, or uses what it has not selected [3:10].
+    case historyElement = "history.element"
+
     // MARK: The run itself
     /// Too deep a nesting of nodes of one tree; the part below was not looked at [1:9].
     case depthLimit = "depth.limit"

@@ -4,7 +4,7 @@ import SystemCalls
 /// Which bytes of a file belong to somebody: one bit for each 8 bytes, and one for each start of a node.
 ///
 /// Invariant: a bit of `used` is set at most once, so all `claim` calls together cost no more than the file is long.
-struct SpaceMap: ~Copyable {
+final class SpaceMap {
     /// Bytes covered.
     let limit: Int
     private let used: UnsafeMutablePointer<UInt64>

@@ -8,6 +8,7 @@ final class TableModel {
     var kind = 0
     /// In spec order.
     var columns: [ColumnModel] = []
+    var columnNames: Set<String> = []
     /// Leaf index to column.
     var columnOfLeaf: [Int: ColumnModel] = [:]
     var clusters: Node?

@@ -5,7 +5,7 @@ extension VerificationRun {
 
     /// Reads the whole schema first, since links and indexes need to know all of it, then walks the objects.
     func verifyTables(_ top: Node) throws {
-        let names = try child(top, TopSlot.names, "table names").flatMap { try names($0) }
+        let names = try child(top, TopSlot.names, "table names").flatMap { try self.names($0) }
         guard let list = try refs(top, TopSlot.tables, "tables") else { return }
         if let names, names.count != list.count || list.count > VerificationRun.slotCountMax {
             try error(.groupCounts, list.ref, "\(names.count) names, \(list.count) tables")
@@ -209,7 +209,7 @@ extension VerificationRun {
             if let last = table.columns.last, last.isBacklink { try error(.specOrder, spec.ref, "column \(index) stands behind a backlink column") }
             if name.isEmpty || name.utf8.count > VerificationRun.nameByteCountMax {
                 try error(.specName, spec.ref, "the name of column \(index) has \(name.utf8.count) bytes")
-            } else if !columnNames.insert("\(table.slot)/\(name)").inserted {
+            } else if !table.columnNames.insert(name).inserted {
                 try error(.specName, spec.ref, "two columns have the name \(name)")
             }
         }

@@ -110,13 +110,25 @@ final class VerificationRun {
     }
     var mode = Mode.first
     var space: SpaceMap
-    private var elementsLeft: Int
+    let elementLimit: Int
+    var elementsLeft: Int
 
     /// Where findings belong.
     var tableName: String?
     var columnName: String?
     /// The object whose nested nodes are being looked at.
     var objectKey: ObjectKey?
+    /// Keys of the rows of the cluster leaf that is being looked at.
+    var rows: RowKeys?
+    var currentTable: TableModel?
+    var currentColumn: ColumnModel?
+
+    var tables: [TableModel] = []
+    var tableOfKey: [TableKey: TableModel] = [:]
+    var linkGroups: [LinkGroup] = []
+    var collector: LinkCollector?
+    /// In a second pass: called with the distinct strings of each list of strings.
+    var onCollection: ((Set<[UInt8]>) throws -> Void)?
 
     init(memory: Memory, snapshot: Snapshot, form: Verifier.Form, format: UInt8, options: VerifierOptions) throws {
         self.memory = memory
@@ -126,7 +138,8 @@ final class VerificationRun {
         self.options = options
         limit = memory.state.pointee.fileLimit & ~7
         space = try SpaceMap.make(limit: limit)
-        elementsLeft = options.elementLimit ?? 128 &* limit &+ (1 << 20)
+        elementLimit = options.elementLimit ?? 128 &* limit &+ (1 << 20)
+        elementsLeft = elementLimit
     }
 
     /// Formats whose files may deviate in the ways that file-format-2 section 10 lists.
@@ -181,8 +194,8 @@ final class VerificationRun {
 
     @inline(never)
     private func outOfElements() throws {
-        mode = .first
-        try error(.elementLimit, 0, "stopped after \(options.elementLimit ?? 128 &* limit &+ (1 << 20)) elements: the counts in this file are not true")
+        // A second pass gives up silently: the first one has reported what it looks for.
+        try error(.elementLimit, 0, "stopped after \(elementLimit) elements: the counts in this file are not true")
         throw Stop()
     }
 
