@@ -148,6 +148,46 @@ final class LeavesStringTests: XCTestCase {
         XCTAssertThrowsFormatError(try StringLeaf(memory, leaf.node.ref), "indexes are no strings")
     }
 
+    func testSearchFindsWhatSingleValuesAre() throws {
+        let seed: UInt64 = 9
+        print("seed \(seed)")
+        var random = SplitMix(seed: seed)
+        for width in [0, 1, 2, 4, 8, 16, 32, 64, -1, -2] {
+            // Few letters and lengths, so that equal values are frequent; -1 stands for small and -2 for big blobs.
+            let values = (0..<100).map { _ -> String? in
+                let length = Int(random.next() % UInt64(width < 0 ? 20 : max(1, width)))
+                return width == 0 || random.next() % 5 == 0 ? nil : String(repeating: random.next() % 2 == 0 ? "a" : "b", count: length)
+            }
+            let leaf = try StringLeaf(memory, layStrings(values, width: width))
+            XCTAssertEqual(try all(leaf), values)
+            for text in values + ["", "abab", String(repeating: "a", count: 70)] {
+                let lower = Int(random.next() % 50), range = lower..<(lower + Int(random.next() % 50))
+                var text = text
+                let found = try text == nil ? leaf.firstIndex(of: nil, in: range)
+                    : text!.withUTF8 { try leaf.firstIndex(of: UnsafeRawBufferPointer($0), in: range) }
+                XCTAssertEqual(found, range.first { values[$0] == text }, "\(text ?? "null") in \(range), width \(width)")
+            }
+        }
+    }
+
+    private func layStrings(_ values: [String?], width: Int) -> Int {
+        if width == -2 { return image.refs(values.map { $0.map { image.blob(Array($0.utf8) + [0]) } ?? 0 }, flags: 0x20) }
+        if width == -1 {
+            let stored = values.map { Array(($0 ?? "").utf8) + [0] as [UInt8] }
+            var end: Int64 = 0
+            let offsets = stored.map { bytes -> Int64 in
+                end += Int64(bytes.count)
+                return end
+            }
+            return image.smallBlobs(offsets: offsets, blob: Array(stored.joined()), nulls: values.map { $0 == nil ? 1 : 0 })
+        }
+        let blocks = values.map { value -> [UInt8] in
+            let bytes = Array((value ?? "").utf8), zeros = value == nil ? width : width - 1 - bytes.count
+            return width == 0 ? [] : bytes + [UInt8](repeating: 0, count: width - 1 - bytes.count) + [UInt8(zeros)]
+        }
+        return image.add(flags: 0x08 | (width == 0 ? 0 : UInt8(width.trailingZeroBitCount + 1)), count: values.count, payload: Array(blocks.joined()))
+    }
+
     func testNodesOfAnotherKindAreRefused() throws {
         for ref in [image.integers([1]), image.blob([0]), image.add(flags: 0xC0, count: 3), image.add(flags: 0xE0, count: 3)] {
             XCTAssertThrowsFormatError(try StringLeaf(memory, ref))

@@ -45,7 +45,9 @@ public struct BPlusTree<L: Leaf> {
         rootHasContext = node.hasContext
         if node.isInner {
             rootLeaf = nil
-            count = try InnerNode(node).total
+            let inner = try InnerNode(node)
+            try inner.checkTotal()
+            count = inner.total
             if count / Self.valuesPerByteMax > memory.readableByteCount {
                 throw FormatError(ref: ref, "tree claims \(count) values, more than the file can hold")
             }
@@ -136,14 +138,21 @@ struct InnerNode {
         if first & 1 != 0 {
             valuesPerChild = Int(truncatingIfNeeded: UInt64(bitPattern: first) >> 1)
             offsetsRef = 0
-            // All children but the last are full: (n - 1) * E < total <= n * E, without computing the products.
-            if valuesPerChild == 0 || (total &- 1) / valuesPerChild != childCount &- 1 {
-                throw FormatError(ref: node.ref, "inner node has \(total) values in \(childCount) children of \(valuesPerChild)")
-            }
+            if valuesPerChild == 0 { throw totalError() }
         } else {
             valuesPerChild = 0
             offsetsRef = try node.requiredRef(0)
         }
+    }
+
+    /// Compact form: all children but the last are full, (n - 1) * E < total <= n * E, here without computing the products.
+    func checkTotal() throws {
+        if valuesPerChild != 0 && (total &- 1) / valuesPerChild != childCount &- 1 { throw totalError() }
+    }
+
+    @inline(never)
+    private func totalError() -> FormatError {
+        FormatError(ref: node.ref, "inner node has \(total) values in \(childCount) children of \(valuesPerChild)")
     }
 
     /// The offsets array of the general form, checked for its kind and number of elements.
@@ -164,7 +173,9 @@ struct InnerNode {
         if valuesPerChild != 0 {
             child = index / valuesPerChild
             start = child &* valuesPerChild
-            end = child == childCount &- 1 ? total : start &+ valuesPerChild
+            end = min(total, start &+ valuesPerChild)
+            // The last child, and only the last one, may have fewer values than E.
+            if child >= childCount || (child == childCount &- 1) != (end == total) { throw totalError() }
         } else {
             let offsets = try offsets(memory)
             var low = 0, high = childCount &- 1

@@ -1,26 +1,30 @@
 /// Binary, nullable or not: small blobs or big blobs (file-format-1 6.1, 6.3, 6.4); the values have no terminating zero.
 public struct BinaryLeaf: Leaf {
-    enum Storage {
-        case small(SmallBlobs)
-        case big(Memory, Node)
-    }
-
-    public let ref: Int
     public let count: Int
-    let storage: Storage
+    /// True where every value is a blob of its own.
+    let isBig: Bool
+    /// Parts or refs.
+    let node: Node
+    /// The parts of the small variant.
+    let small: SmallBlobs
+    let memory: Memory
+
+    @inline(__always) public var ref: Int { node.ref }
 
     @inline(__always)
     public init(_ memory: Memory, _ ref: Int) throws {
         let node = try memory.node(ref)
-        self.ref = ref
+        self.node = node
+        self.memory = memory
         switch node.flags & 0xF8 {
         case 0x40:
-            let small = try SmallBlobs(memory, node)
+            isBig = false
+            small = try SmallBlobs(memory, node)
             count = small.count
-            storage = .small(small)
         case 0x60:
+            isBig = true
+            small = SmallBlobs(unused: node)
             count = node.count
-            storage = .big(memory, node)
         default:
             throw node.kindError("binary leaf", "small blobs or big blobs")
         }
@@ -31,45 +35,40 @@ public struct BinaryLeaf: Leaf {
     @inline(__always)
     public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
         try check(index, ref)
-        switch storage {
-        case .small(let small):
-            return small.isNull(index) ? nil : try small.stored(index)
-        case .big(let memory, let node):
-            let blob = try node.optionalRef(index)
-            if blob == 0 { return nil }
-            guard let stored = try Blob.bytes(memory, blob) else { throw splitError(index) }
-            return stored
-        }
+        if isBig { return try bigBytes(index) }
+        return small.isNull(index) ? nil : try small.stored(index)
     }
 
     @inline(__always)
     public func isNull(_ index: Int) throws -> Bool {
         try check(index, ref)
-        switch storage {
-        case .small(let small): return small.isNull(index)
-        case .big(_, let node): return node.unchecked(index) == 0
-        }
+        return isBig ? node.unchecked(index) == 0 : small.isNull(index)
     }
 
     public func value(_ index: Int) throws -> [UInt8]? {
         if try isNull(index) { return nil }
-        if case .big(let memory, let node) = storage { return try Blob.joined(memory, node.requiredRef(index)) }
-        return try bytes(index).map { [UInt8]($0) }
+        return isBig ? try Blob.joined(memory, node.requiredRef(index)) : [UInt8](try small.stored(index))
     }
 
     /// Number of bytes of value `index`, 0 for null.
     public func byteCount(_ index: Int) throws -> Int {
         if try isNull(index) { return 0 }
-        if case .big(let memory, let node) = storage { return try Blob.byteCount(memory, node.requiredRef(index)) }
-        return try bytes(index)?.count ?? 0
+        return isBig ? try Blob.byteCount(memory, node.requiredRef(index)) : try small.stored(index).count
     }
 
     /// Calls `body` with the parts of value `index` in order: none for null, one unless the value is split. They are valid as long as the
     /// version, not only during the call.
     public func withChunks(_ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         if try isNull(index) { return }
-        if case .big(let memory, let node) = storage { return try Blob.forEachPart(memory, node.requiredRef(index), body) }
-        if let bytes = try bytes(index) { try body(bytes) }
+        if isBig { return try Blob.forEachPart(memory, node.requiredRef(index), body) }
+        try body(small.stored(index))
+    }
+
+    private func bigBytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
+        let blob = try node.optionalRef(index)
+        if blob == 0 { return nil }
+        guard let stored = try Blob.bytes(memory, blob) else { throw splitError(index) }
+        return stored
     }
 
     @inline(never)

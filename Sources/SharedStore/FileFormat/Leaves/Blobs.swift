@@ -64,6 +64,17 @@ struct SmallBlobs {
     let offsets: PackedIntegers
     let nulls: PackedIntegers
 
+    /// In the place of the parts where a leaf is of another variant; never looked at.
+    @inline(__always)
+    init(unused node: Node) {
+        ref = node.ref
+        count = 0
+        blob = node.payload
+        blobByteCount = 0
+        offsets = PackedIntegers(node)
+        nulls = offsets
+    }
+
     /// `node` is known to be an array of refs without context flag.
     @inline(__always)
     init(_ memory: Memory, _ node: Node) throws {
@@ -84,13 +95,14 @@ struct SmallBlobs {
         self.nulls = PackedIntegers(nulls)
     }
 
+    /// Arrays of width 0, where nothing is null, are the rule.
     @inline(__always)
-    func isNull(_ index: Int) -> Bool { nulls[index] != 0 }
+    func isNull(_ index: Int) -> Bool { nulls.widthCode != 0 && nulls[index] != 0 }
 
     /// The stored bytes of value `index`, the terminating zero of a string included.
     @inline(__always)
     func stored(_ index: Int) throws -> UnsafeRawBufferPointer {
-        let start = index == 0 ? 0 : offsets[index &- 1], end = offsets[index]
+        let (start, end) = offsets.span(index)
         if start < 0 || start > end || end > Int64(blobByteCount) { throw offsetError(index, start, end) }
         return UnsafeRawBufferPointer(start: blob + Int(start), count: Int(end &- start))
     }

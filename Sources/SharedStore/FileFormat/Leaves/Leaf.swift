@@ -69,6 +69,25 @@ struct PackedIntegers {
 
     @inline(__always)
     subscript(index: Int) -> Int64 { Node.element(payload, widthCode, index) }
+
+    /// Elements `index - 1` and `index`, with 0 for the element before the first: begin and end of a value by its end offsets.
+    @inline(__always)
+    func span(_ index: Int) -> (start: Int64, end: Int64) {
+        let p = payload
+        switch widthCode {
+        case 4:
+            let q = p + index
+            return (index == 0 ? 0 : Int64(q.load(fromByteOffset: -1, as: Int8.self)), Int64(q.load(as: Int8.self)))
+        case 5:
+            let q = p + index &* 2
+            return (index == 0 ? 0 : Int64(q.loadUnaligned(fromByteOffset: -2, as: Int16.self)), Int64(q.loadUnaligned(as: Int16.self)))
+        case 6:
+            let q = p + index &* 4
+            return (index == 0 ? 0 : Int64(q.loadUnaligned(fromByteOffset: -4, as: Int32.self)), Int64(q.loadUnaligned(as: Int32.self)))
+        default:
+            return (index == 0 ? 0 : self[index &- 1], self[index])
+        }
+    }
 }
 
 extension Memory {

@@ -8,31 +8,36 @@
 /// In the arrays of names of tables and columns null and "" are the same; there read `value(i) ?? ""`.
 /// Lengths are explicit, a string may contain zero bytes. Bytes that are no UTF-8 are read with U+FFFD in their place.
 public struct StringLeaf: Leaf {
-    enum Storage {
-        case short(blocks: UnsafeRawPointer, width: Int)
-        case small(SmallBlobs)
-        case big(Memory, Node)
-    }
+    enum Variant: UInt8 { case short, small, big }
 
-    public let ref: Int
     public let count: Int
-    let storage: Storage
+    let variant: Variant
+    /// Blocks, parts or refs.
+    let node: Node
+    /// The parts of the variant small.
+    let small: SmallBlobs
+    let memory: Memory
+
+    @inline(__always) public var ref: Int { node.ref }
 
     @inline(__always)
     public init(_ memory: Memory, _ ref: Int) throws {
         let node = try memory.node(ref)
-        self.ref = ref
+        self.node = node
+        self.memory = memory
         switch node.flags & 0xF8 {
         case 0x08, 0x28:
+            variant = .short
             count = node.count
-            storage = .short(blocks: node.payload, width: node.width)
+            small = SmallBlobs(unused: node)
         case 0x40:
-            let small = try SmallBlobs(memory, node)
+            variant = .small
+            small = try SmallBlobs(memory, node)
             count = small.count
-            storage = .small(small)
         case 0x60:
+            variant = .big
             count = node.count
-            storage = .big(memory, node)
+            small = SmallBlobs(unused: node)
         default:
             throw node.kindError("string leaf", "short strings, small blobs or big blobs")
         }
@@ -43,29 +48,26 @@ public struct StringLeaf: Leaf {
     @inline(__always)
     public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
         try check(index, ref)
-        switch storage {
-        case .short(let blocks, let width):
-            return try shortBytes(blocks, width, index)
-        case .small(let small):
-            if small.isNull(index) { return nil }
-            return try withoutTerminator(small.stored(index), index)
-        case .big(let memory, let node):
-            let blob = try node.optionalRef(index)
-            if blob == 0 { return nil }
-            guard let stored = try Blob.bytes(memory, blob) else { throw splitError(index) }
-            return try withoutTerminator(stored, index)
+        switch variant {
+        case .short:
+            return try shortBytes(index)
+        case .small:
+            return small.isNull(index) ? nil : try withoutTerminator(small.stored(index), index)
+        case .big:
+            return try bigBytes(index)
         }
     }
 
     @inline(__always)
     public func isNull(_ index: Int) throws -> Bool {
         try check(index, ref)
-        switch storage {
-        case .short(let blocks, let width):
-            return width == 0 || Int(blocks.load(fromByteOffset: (index &+ 1) &* width &- 1, as: UInt8.self)) == width
-        case .small(let small):
+        switch variant {
+        case .short:
+            let width = node.width
+            return width == 0 || Int(node.payload.load(fromByteOffset: (index &+ 1) &* width &- 1, as: UInt8.self)) == width
+        case .small:
             return small.isNull(index)
-        case .big(_, let node):
+        case .big:
             return node.unchecked(index) == 0
         }
     }
@@ -78,11 +80,7 @@ public struct StringLeaf: Leaf {
     /// The bytes of value `index` if it is split over several blobs, nil otherwise. A split value has no terminating zero.
     @inline(__always)
     func splitBytes(_ index: Int) throws -> [UInt8]? {
-        guard case .big(let memory, let node) = storage else { return nil }
-        try check(index, ref)
-        let blob = try node.optionalRef(index)
-        if try blob == 0 || Blob.bytes(memory, blob) != nil { return nil }
-        return try Blob.joined(memory, blob)
+        variant == .big ? try bigSplitBytes(index) : nil
     }
 
     /// A string of these bytes; what is no UTF-8 is replaced by U+FFFD.
@@ -96,9 +94,10 @@ public struct StringLeaf: Leaf {
     }
 
     @inline(__always)
-    private func shortBytes(_ blocks: UnsafeRawPointer, _ width: Int, _ index: Int) throws -> UnsafeRawBufferPointer? {
+    private func shortBytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
+        let width = node.width
         if width == 0 { return nil }
-        let block = blocks + index &* width
+        let block = node.payload + index &* width
         let zeros = Int(block.load(fromByteOffset: width &- 1, as: UInt8.self))
         if zeros >= width {
             if zeros == width { return nil }
@@ -107,10 +106,24 @@ public struct StringLeaf: Leaf {
         return UnsafeRawBufferPointer(start: block, count: width &- 1 &- zeros)
     }
 
+    private func bigBytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
+        let blob = try node.optionalRef(index)
+        if blob == 0 { return nil }
+        guard let stored = try Blob.bytes(memory, blob) else { throw splitError(index) }
+        return try withoutTerminator(stored, index)
+    }
+
+    private func bigSplitBytes(_ index: Int) throws -> [UInt8]? {
+        try check(index, ref)
+        let blob = try node.optionalRef(index)
+        if try blob == 0 || Blob.bytes(memory, blob) != nil { return nil }
+        return try Blob.joined(memory, blob)
+    }
+
     @inline(__always)
     private func withoutTerminator(_ stored: UnsafeRawBufferPointer, _ index: Int) throws -> UnsafeRawBufferPointer {
         if stored.count == 0 { throw terminatorError(index) }
-        return UnsafeRawBufferPointer(rebasing: stored[0..<(stored.count &- 1)])
+        return UnsafeRawBufferPointer(start: stored.baseAddress, count: stored.count &- 1)
     }
 
     @inline(never)
