@@ -80,8 +80,10 @@ public final class ByteImage {
         refs([first] + children + [2 * total + 1], flags: 0x80 | flags)
     }
 
-    /// The size of the node at `ref`, then its payload: what a worked example shows.
-    public func payload(_ ref: Int, _ count: Int) -> [UInt8] { Array(bytes[(ref + 8)..<(ref + 8 + count)]) }
+    /// Copies the first `count` bytes to `target`.
+    public func copyBytes(_ count: Int, to target: UnsafeMutableRawPointer) {
+        target.copyMemory(from: bytes.baseAddress!, byteCount: count)
+    }
 
     /// Overwrites bytes, wherever they are.
     public func patch(_ position: Int, _ replacement: [UInt8]) {

@@ -31,11 +31,11 @@ extension Decimal128Bits: CustomStringConvertible {
         return sign + digits.prefix(1) + fraction + "E" + String(exponent + count - 1)
     }
 
-    /// The number that the text spells, nil if it spells none: `[+-] digits [. digits] [E [+-] digits]` with a digit before or after the
-    /// point, or `inf`, `infinity`, `nan` with or without sign; letters in either case.
+    /// The number that the text spells, nil if it spells none: `[+-] digits [. digits] [E [+-] digits]` with a digit before or
+    /// after the point, or `inf`, `infinity`, `nan` with or without sign; letters in either case.
     ///
-    /// Trailing zeros are kept: `1.00` has exponent -2. More than 34 significant digits are rounded to the nearest, ties to even. A number
-    /// too large gives an infinity, one too small gives zero.
+    /// Trailing zeros are kept: `1.00` has exponent -2. More than 34 significant digits are rounded to the nearest, ties to
+    /// even. A number too large gives an infinity, one too small gives zero.
     public init?(_ text: some StringProtocol) {
         var rest = text.utf8[...]
         let isNegative = rest.first == UInt8(ascii: "-")

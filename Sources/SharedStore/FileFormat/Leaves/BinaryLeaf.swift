@@ -30,8 +30,8 @@ public struct BinaryLeaf: Leaf {
         }
     }
 
-    /// The bytes of value `index`, nil for null; valid as long as the version. Throws on a value of several blobs (over 16,777,200 bytes),
-    /// which `value` and `withChunks` can read.
+    /// The bytes of value `index`, nil for null; valid as long as the version. Throws on a value of several blobs (over
+    /// 16,777,200 bytes), which `value` and `withChunks` can read.
     @inline(__always)
     public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
         try check(index, ref)
@@ -56,8 +56,8 @@ public struct BinaryLeaf: Leaf {
         return isBig ? try Blob.byteCount(memory, node.requiredRef(index)) : try small.stored(index).count
     }
 
-    /// Calls `body` with the parts of value `index` in order: none for null, one unless the value is split. They are valid as long as the
-    /// version, not only during the call.
+    /// Calls `body` with the parts of value `index` in order: none for null, one unless the value is split. They are valid as
+    /// long as the version, not only during the call.
     public func withChunks(_ index: Int, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         if try isNull(index) { return }
         if isBig { return try Blob.forEachPart(memory, node.requiredRef(index), body) }

@@ -69,20 +69,24 @@ enum DecimalEncoding {
     @inline(__always)
     static func toBID32(_ value: Decimal128Bits?) -> UInt32 {
         guard let value else { return null32 }
-        return UInt32(truncatingIfNeeded: value.low) | UInt32(truncatingIfNeeded: value.exponent &+ 101) << 23 | (value.isNegative ? 1 << 31 : 0)
+        let sign: UInt32 = value.isNegative ? 1 << 31 : 0
+        return sign | UInt32(truncatingIfNeeded: value.exponent &+ 101) << 23 | UInt32(truncatingIfNeeded: value.low)
     }
 
     /// The 8-byte form of a value whose required width is at most 8.
     @inline(__always)
     static func toBID64(_ value: Decimal128Bits?) -> UInt64 {
         guard let value else { return null64 }
-        return value.low | UInt64(truncatingIfNeeded: value.exponent &+ 398) << 53 | (value.isNegative ? 1 << 63 : 0)
+        let sign: UInt64 = value.isNegative ? 1 << 63 : 0
+        return sign | UInt64(truncatingIfNeeded: value.exponent &+ 398) << 53 | value.low
     }
 
     @inline(__always)
     static func fromBID32(_ bits: UInt32) -> Decimal128Bits {
         let isLarge = bits & 0x6000_0000 == 0x6000_0000
-        if isLarge && bits & 0x7800_0000 == 0x7800_0000 { return special(bits >> 31 != 0, isNaN: bits & 0x0400_0000 != 0) }
+        if isLarge && bits & 0x7800_0000 == 0x7800_0000 {
+            return special(bits >> 31 != 0, isNaN: bits & 0x0400_0000 != 0)
+        }
         var coefficient = isLarge ? bits & 0x1F_FFFF | 0x80_0000 : bits & 0x7F_FFFF
         // More than 7 digits is no number of this encoding; IEEE 754 has it read as 0.
         if coefficient > 9_999_999 { coefficient = 0 }

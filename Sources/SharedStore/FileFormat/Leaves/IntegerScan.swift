@@ -1,8 +1,8 @@
-// Scans over integer arrays: the width is looked at once, not once an element, so that each width gets a loop of its own which the
-// optimiser can unroll or turn into vector code. A scan is 3 to 30 times as fast as calls of `unchecked`.
+// Scans over integer arrays: the width is looked at once, not once an element, so that each width gets a loop of its own
+// which the optimiser can unroll or turn into vector code.
 //
-// Widths below 8 are read in words of 64 bits. The last word may reach beyond the payload, but not beyond the node, as nodes are
-// multiples of 8 bytes and so are the bounds of the readable bytes (invariant of `MemoryState`).
+// Widths below 8 are read in words of 64 bits. The last word may reach beyond the payload, but not beyond the node, as nodes
+// are multiples of 8 bytes and so are the bounds of the readable bytes (invariant of `MemoryState`).
 
 extension Node {
     /// Calls `body` with the elements `range` as signed integers, in order. The range is trusted.
@@ -117,11 +117,15 @@ extension NullableIntLeaf {
 extension KeyLeaf {
     /// Calls `body` with every key in order.
     @inline(__always)
-    public func forEach(_ body: (ObjectKey) throws -> Void) rethrows { try node.forEachInteger(0..<count) { try body(ObjectKey($0)) } }
+    public func forEach(_ body: (ObjectKey) throws -> Void) rethrows {
+        try node.forEachInteger(0..<count) { try body(ObjectKey($0)) }
+    }
 }
 
 extension LinkLeaf {
     /// Calls `body` with every key in order, `ObjectKey.null` for null.
     @inline(__always)
-    public func forEach(_ body: (ObjectKey) throws -> Void) rethrows { try node.forEachInteger(0..<count) { try body(ObjectKey($0 &- 1)) } }
+    public func forEach(_ body: (ObjectKey) throws -> Void) rethrows {
+        try node.forEachInteger(0..<count) { try body(ObjectKey($0 &- 1)) }
+    }
 }

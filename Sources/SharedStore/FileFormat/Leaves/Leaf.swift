@@ -1,8 +1,9 @@
 /// A reader of one leaf: consecutive values of a column in a cluster, or of a collection (file-format-1 sections 5 to 8).
 ///
 /// Making a reader checks everything about the leaf that costs a fixed number of steps: kind of node, child nodes, that
-/// counts agree, that payloads lie inside the version. What only a look at every element could tell (offsets, indexes into payload
-/// arrays) is checked at the access that relies on it. So a reader of a damaged leaf throws, and never reads outside of the version.
+/// counts agree, that payloads lie inside the version. What only a look at every element could tell (offsets, indexes into
+/// payload arrays) is checked at the access that relies on it. So a reader of a damaged leaf throws, and never reads outside
+/// of the version.
 ///
 /// A reader holds addresses, counts and widths, no references: it may be copied freely, and is valid as long as the version
 /// (or, in a write transaction, until the leaf is changed). Any number of threads may use one.
@@ -77,13 +78,16 @@ struct PackedIntegers {
         switch widthCode {
         case 4:
             let q = p + index
-            return (index == 0 ? 0 : Int64(q.load(fromByteOffset: -1, as: Int8.self)), Int64(q.load(as: Int8.self)))
+            let start = index == 0 ? 0 : q.load(fromByteOffset: -1, as: Int8.self)
+            return (Int64(start), Int64(q.load(as: Int8.self)))
         case 5:
             let q = p + index &* 2
-            return (index == 0 ? 0 : Int64(q.loadUnaligned(fromByteOffset: -2, as: Int16.self)), Int64(q.loadUnaligned(as: Int16.self)))
+            let start = index == 0 ? 0 : q.loadUnaligned(fromByteOffset: -2, as: Int16.self)
+            return (Int64(start), Int64(q.loadUnaligned(as: Int16.self)))
         case 6:
             let q = p + index &* 4
-            return (index == 0 ? 0 : Int64(q.loadUnaligned(fromByteOffset: -4, as: Int32.self)), Int64(q.loadUnaligned(as: Int32.self)))
+            let start = index == 0 ? 0 : q.loadUnaligned(fromByteOffset: -4, as: Int32.self)
+            return (Int64(start), Int64(q.loadUnaligned(as: Int32.self)))
         default:
             return (index == 0 ? 0 : self[index &- 1], self[index])
         }

@@ -106,8 +106,8 @@ public struct MixedLeaf: Leaf {
         }
     }
 
-    /// The root of the nested collection that value `index` is: of a `BPlusTree<MixedLeaf>`, or the top array of a dictionary; 0 while it
-    /// is empty. Throws where the value is no collection.
+    /// The root of the nested collection that value `index` is: of a `BPlusTree<MixedLeaf>`, or the top array of a dictionary;
+    /// 0 while it is empty. Throws where the value is no collection.
     public func nestedRef(_ index: Int) throws -> Int {
         try check(index, ref)
         let element = composite.unchecked(index)
@@ -159,7 +159,9 @@ public struct MixedLeaf: Leaf {
     @inline(__always)
     private func bytes(_ element: Int64, count: Int) throws -> UnsafeRawPointer {
         let bytes = try bytes(element)
-        guard bytes.count == count, let address = bytes.baseAddress else { throw damage(element, "has \(bytes.count) bytes, not \(count)") }
+        guard bytes.count == count, let address = bytes.baseAddress else {
+            throw damage(element, "has \(bytes.count) bytes, not \(count)")
+        }
         return address
     }
 

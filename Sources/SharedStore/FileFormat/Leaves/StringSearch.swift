@@ -1,7 +1,7 @@
 import Glibc
 
-// Search of a string in a leaf without looking at each value by itself: short strings are compared block by block as they are stored, small
-// blobs by their lengths first.
+// Search of a string in a leaf without looking at each value by itself: short strings are compared block by block as they are
+// stored, small blobs by their lengths first.
 
 extension StringLeaf {
     /// The first index in `range` whose value is `text` (UTF-8, nil for null), nil if there is none. Traps on a range outside of
@@ -59,7 +59,8 @@ extension StringLeaf {
                 let x = q.loadUnaligned(fromByteOffset: width &- 8, as: UInt64.self)
                 while i < end {
                     let at = i &* width
-                    if p.loadUnaligned(fromByteOffset: at &+ width &- 8, as: UInt64.self) == x && memcmp(p + at, q, width) == 0 { break }
+                    let last = p.loadUnaligned(fromByteOffset: at &+ width &- 8, as: UInt64.self)
+                    if last == x && memcmp(p + at, q, width) == 0 { break }
                     i &+= 1
                 }
             }

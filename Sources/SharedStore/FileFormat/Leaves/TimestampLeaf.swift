@@ -3,8 +3,8 @@
 /// ```
 /// array of refs, 2 elements:  0 seconds, a nullable integer leaf   1 nanoseconds, an integer leaf
 /// ```
-/// Invariants: both children have as many values; |nanoseconds| <= 999 999 999 and of the sign of the seconds. A value is null where its
-/// seconds are; its nanoseconds are then of no meaning.
+/// Invariants: both children have as many values; |nanoseconds| <= 999 999 999 and of the sign of the seconds. A value is null
+/// where its seconds are; its nanoseconds are then of no meaning.
 @frozen public struct TimestampLeaf: Leaf {
     public let ref: Int
     public let seconds: NullableIntLeaf
