@@ -12,11 +12,18 @@ public final class Arena {
     private let end: Int
     /// Called before memory up to the given ref is used for the first time; makes it writable or throws.
     private let commit: (Int) throws -> Void
-    /// Free blocks by size in units of 8 bytes, for sizes up to `recycledUnits`; larger ones are not reused.
-    private var recycled: [[Int]]
+    /// Free blocks by capacity in units of 8 bytes, up to `recycledUnits`; larger ones are not reused. Each entry is the ref
+    /// of the first block, 0 for none; bytes 8..15 of a block hold the ref of the next.
+    private let recycled = RawList<Int>(capacity: recycledUnits + 1)
+    /// The entries that are not 0, some of them more than once.
+    private let recycledUsed = RawList<Int>()
     private static let recycledUnits = 4096
-    /// File extents that this transaction no longer uses, in the order of release: position and length.
-    public private(set) var released: [(position: Int, length: Int)] = []
+    /// A block must have room for the ref of the next free one.
+    private static let capacityMin = 16
+    /// File extents that this transaction no longer uses, in the order of release.
+    let releasedBlocks = RawList<Block>(capacity: 64)
+    /// The same as pairs of position and length.
+    public var released: [(position: Int, length: Int)] { releasedBlocks.buffer.map { ($0.position, $0.length) } }
     /// Bytes handed out since the beginning.
     public private(set) var allocatedBytes = 0
     /// Capacities of the blocks that are in use: handed out and not released.
@@ -26,7 +33,14 @@ public final class Arena {
         self.memory = memory
         self.end = end
         self.commit = commit
-        recycled = Array(repeating: [], count: Arena.recycledUnits + 1)
+        recycled.resize(Arena.recycledUnits + 1)
+        for i in 0...Arena.recycledUnits { recycled[i] = 0 }
+    }
+
+    deinit {
+        recycled.free()
+        recycledUsed.free()
+        releasedBlocks.free()
     }
 
     /// Largest node that can be placed in a file: it must not cross a section of 64 MiB (file-format-3 1.1).
@@ -36,13 +50,14 @@ public final class Arena {
     public func allocate(_ byteCount: Int) throws -> Int {
         precondition(byteCount >= 8)
         if byteCount > Arena.nodeByteCountMax { throw LimitError.nodeTooLarge(byteCount: byteCount) }
-        let size = (byteCount + 7) & ~7
+        let size = max((byteCount &+ 7) & ~7, Arena.capacityMin)
         allocatedBytes += size
         liveBytes += size
         let units = size >> 3
         let ref: Int
-        if units <= Arena.recycledUnits, let free = recycled[units].popLast() {
-            ref = free
+        if units <= Arena.recycledUnits && recycled[units] != 0 {
+            ref = recycled[units]
+            recycled[units] = memory.state.pointee.base.loadUnaligned(fromByteOffset: ref &+ 8, as: Int.self)
         } else {
             ref = memory.state.pointee.arenaLimit
             if end - ref < size { throw LimitError.transactionTooLarge(byteCount: end - memory.state.pointee.arenaStart) }
@@ -62,10 +77,16 @@ public final class Arena {
     public func release(_ ref: Int) throws {
         if memory.isInArena(ref) {
             let units = capacity(ref) >> 3
+            assert(address(ref).load(fromByteOffset: 3, as: UInt8.self) == 0, "arena block \(ref) is released twice")
             liveBytes -= units << 3
-            if units <= Arena.recycledUnits { recycled[units].append(ref) }
+            if units <= Arena.recycledUnits {
+                address(ref).storeBytes(of: 1, toByteOffset: 3, as: UInt8.self)
+                address(ref).storeBytes(of: recycled[units], toByteOffset: 8, as: Int.self)
+                if recycled[units] == 0 { recycledUsed.append(units) }
+                recycled[units] = ref
+            }
         } else {
-            released.append((ref, try memory.node(ref).byteCount))
+            releasedBlocks.append(Block(position: ref, length: try memory.node(ref).byteCount))
         }
     }
 
@@ -125,8 +146,8 @@ public final class Arena {
 
     /// Forgets everything: called when the transaction has been committed or rolled back.
     public func reset(fileLimit: Int, arenaStart: Int) {
-        for i in recycled.indices where !recycled[i].isEmpty { recycled[i].removeAll(keepingCapacity: true) }
-        released.removeAll(keepingCapacity: true)
+        while let units = recycledUsed.popLast() { recycled[units] = 0 }
+        releasedBlocks.removeAll()
         allocatedBytes = 0
         liveBytes = 0
         memory.state.pointee.fileLimit = fileLimit

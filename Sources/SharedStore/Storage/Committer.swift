@@ -1,0 +1,342 @@
+import SystemCalls
+
+/// Makes version N+1 of a file out of version N and the arena of a write transaction (file-format-3 sections 1 to 4).
+///
+/// A commit has four phases, so that the session can take its mutexes around each:
+///
+/// | call | what | mutexes (coordination.md 5.4) |
+/// |---|---|---|
+/// | `prepare` | places for all new nodes, lists and top; nothing is written | write |
+/// | `store` | enlarges the file, writes all nodes | write and control (C3) |
+/// | `flip` | sync, header slot, sync, flag, sync | write (C4, C5) |
+/// | `didPublish` | remembers the free space for the next commit | write (C7 done) |
+///
+/// Two syncs in all: the first covers nodes, file size and header slot, the second the flag.
+///
+/// Crash argument: up to the flag's store the header points to version N. Nothing of N, nor of any pinned version, is
+/// overwritten (`FreeSpace`), the slot that is written is not the live one. The flag is one byte and cannot tear; before it
+/// is stored, all that it makes visible is durable.
+///
+/// When any phase throws, the transaction is over: reset the arena, go on from version N. The file is as it was, but for
+/// junk in free space and perhaps a greater physical size. Only when the very last sync throws, the header may show N+1: the
+/// session's check at the next begin (coordination.md 5.5 W5) settles that by `DatabaseFile.pointHeader`.
+///
+/// Not thread-safe: it belongs to the holder of the write mutex.
+public final class Committer {
+    public let file: DatabaseFile
+    private let space = FreeSpace()
+    private let writer = NodeWriter()
+    /// Elements of the new top array.
+    private let top = RawList<Int64>()
+    /// The three lists and the top, as they go into the file.
+    private var listBytes = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 16)
+    private var listCapacity = 4096
+    /// The entries of the new lists, one array a column.
+    private let listPositions = RawList<Int64>(capacity: 64), listLengths = RawList<Int64>(capacity: 64), listVersions = RawList<Int64>(capacity: 64)
+    /// What slot 11 shall hold as an array; empty for none.
+    private let evacuationState = RawList<Int64>()
+    private let stage = UnsafeMutableRawPointer.allocate(byteCount: stageLength, alignment: 16)
+    private static let stageLength = 256 << 10
+    private var prepared: Snapshot?
+
+    public init(file: DatabaseFile) { self.file = file }
+
+    deinit {
+        top.free(); listPositions.free(); listLengths.free(); listVersions.free(); evacuationState.free()
+        listBytes.deallocate()
+        stage.deallocate()
+    }
+
+    /// All phases in one, for a file that is not shared.
+    public func commit(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions, durability: Durability) throws -> Snapshot {
+        let snapshot = try prepare(base: base, arena: arena, topRef: topRef, pinned: pinned)
+        try store(durability)
+        try flip(durability)
+        didPublish()
+        return snapshot
+    }
+
+    /// What this object believes about free space is not to be trusted any more: the next commit reads the file.
+    public func forgetFreeSpace() { space.forget() }
+
+    // MARK: Phase 1
+
+    /// Gives every new node its place and makes the new lists and the top.
+    ///
+    /// - Parameters:
+    ///   - base: version N, which the transaction started from: the newest one, and pinned.
+    ///   - topRef: the group's top array in the arena (or that of `base` where nothing was changed), 3 to 12 elements; slots 2
+    ///     to 6 and 11 are this function's business, the others the caller's.
+    ///   - pinned: the result of the purge; its last entry is `base`.
+    /// - Returns: version N+1. The arena can only be reset from here on.
+    public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions) throws -> Snapshot {
+        precondition(pinned.versions.last?.snapshot == base, "the newest of the pinned versions must be the one the transaction started from")
+        prepared = nil
+        writer.stores.removeAll()
+        let memory = arena.memory
+        try loadTop(memory, topRef, base)
+        try space.begin(base: base, memory: memory)
+        var evacuation = try Evacuation(memory, slot: top.count > TopSlot.evacuation ? top[TopSlot.evacuation] : 0,
+                                        listRef: Int(top[TopSlot.freePositions]))
+        try releaseLists(arena, topRef, evacuation)
+        if evacuation.limit > 0 && evacuation.backoff == 0 {
+            let work = arena.allocatedBytes / 2 + 16 * space.entryCount + 4096
+            try evacuation.scan(arena, work: work, root: { slot in slot < top.count ? Int(top[slot]) : 0 },
+                                setRoot: { slot, ref in top[slot] = Int64(ref) })
+        }
+        try space.takeReleased(arena.releasedBlocks)
+        if pinned.droppedYoungerEntry && !space.locked.isEmpty { try space.backdate(pinned, file: file) }
+        space.divide(oldest: pinned.oldestReachable, limit: evacuation.limit > 0 ? evacuation.limit : .max)
+
+        let version = base.version + 1
+        space.beginPlacing(need: arena.liveBytes + listBytesMax(version, evacuation) + 8)
+        for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count {
+            let ref = Int(top[slot])
+            if ref >= memory.state.pointee.arenaStart { top[slot] = Int64(try writer.write(ref, memory, space)) }
+        }
+        let snapshot = try placeLists(version, &evacuation)
+        prepared = snapshot
+        return snapshot
+    }
+
+    /// Reads the top array into `top`, padded to seven elements.
+    private func loadTop(_ memory: Memory, _ topRef: Int, _ base: Snapshot) throws {
+        let node = try memory.node(topRef)
+        if !node.hasRefs || node.widthType != 0 || node.count < 3 || node.count > TopSlot.evacuation + 1 {
+            throw FormatError(ref: topRef, "no top array: flags \(node.flags), \(node.count) elements")
+        }
+        let isFileNode = !memory.isInArena(topRef)
+        top.removeAll()
+        for i in 0..<node.count {
+            let v = node.unchecked(i)
+            if v & 1 == 0 && (v < 0 || isFileNode && v >= Int64(base.logicalSize)) { throw FormatError(ref: topRef, "element \(i) is \(v), not a ref") }
+            top.append(v)
+        }
+        while top.count <= TopSlot.version { top.append(0) }
+        for slot in TopSlot.freePositions...TopSlot.freeVersions where top[slot] & 1 != 0 || top[slot] >= Int64(base.logicalSize) {
+            throw FormatError(ref: topRef, "element \(slot) is \(top[slot]), not a list of free space")
+        }
+    }
+
+    /// The old lists, the old state of evacuation and the old top go; the caller has released everything else.
+    private func releaseLists(_ arena: Arena, _ topRef: Int, _ evacuation: Evacuation) throws {
+        for slot in TopSlot.freePositions...TopSlot.freeVersions where top[slot] != 0 { try arena.release(Int(top[slot])) }
+        if evacuation.arrayRef != 0 { try arena.release(evacuation.arrayRef) }
+        if !arena.memory.isInArena(topRef) { try arena.release(topRef) }
+    }
+
+    // MARK: The lists (2.6)
+
+    /// Bytes that the lists, the state of evacuation and the top cannot exceed, whatever the placing of nodes does to the lists.
+    private func listBytesMax(_ version: UInt64, _ evacuation: Evacuation) -> Int {
+        // A block of the list can become two where a section begins in it, and the file can grow a few times.
+        let entries = space.entryCount + 10
+        // Wide enough for positions in a file that grows to twice its size; no length is greater than the file.
+        let width = 2 * space.logicalSize + (4 << 20) + 32 * entries < 1 << 31 ? 4 : 8
+        let versionWidth = version < 1 << 7 ? 1 : version < 1 << 15 ? 2 : version < 1 << 31 ? 4 : 8
+        return 3 * 16 + entries * (2 * width + versionWidth) + (evacuation.isActive ? 8 + 8 * (evacuation.progress.count + 2) : 0)
+            + 8 + 8 * (TopSlot.evacuation + 1)
+    }
+
+    /// Reserves a block that is large enough, makes the lists as they will be when it is cut to what was used, and the top.
+    ///
+    /// ```
+    /// position                                                           end
+    /// | positions | lengths | versions | (evacuation) | top | what is left: a free block, never empty |
+    /// ```
+    private func placeLists(_ version: UInt64, _ evacuation: inout Evacuation) throws -> Snapshot {
+        let (reserved, need) = try reserve(version, evacuation)
+        if space.gaveUpEvacuation && evacuation.limit > 0 { evacuation.giveUp() }
+        if evacuation.limit > 0 && space.cutEmptyTail() { evacuation = Evacuation() }
+        let index = space.giveBack(reserved)
+        gatherEvacuation(&evacuation, need)
+
+        let row = try gatherLists(version, listed: space.free[index])
+        var positions = NodePacking.Extent(), lengths = NodePacking.Extent(), versions = NodePacking.Extent(), state = NodePacking.Extent()
+        let count = listPositions.count
+        for i in 0..<count { positions.include(listPositions.base[i]) }
+        for i in 0..<count { lengths.include(listLengths.base[i]) }
+        for i in 0..<count { versions.include(listVersions.base[i]) }
+        for i in 0..<evacuationState.count { state.include(evacuationState[i]) }
+        // The row of the reserved block moves up by less than `need`; its length only shrinks.
+        positions.include(Int64(reserved.end))
+        let position = reserved.position
+        let lengthsAt = position + NodePacking.byteCount(count, positions.widthCode)
+        let versionsAt = lengthsAt + NodePacking.byteCount(count, lengths.widthCode)
+        let stateAt = versionsAt + NodePacking.byteCount(count, versions.widthCode)
+        let topAt = evacuationState.isEmpty ? stateAt : stateAt + NodePacking.byteCount(evacuationState.count, state.widthCode)
+        top[TopSlot.logicalSize] = Int64(space.logicalSize) << 1 | 1
+        top[TopSlot.freePositions] = Int64(position)
+        top[TopSlot.freeLengths] = Int64(lengthsAt)
+        top[TopSlot.freeVersions] = Int64(versionsAt)
+        top[TopSlot.version] = Int64(bitPattern: version << 1 | 1)
+        if !evacuationState.isEmpty { top[TopSlot.evacuation] = Int64(stateAt) }
+        var extent = NodePacking.Extent()
+        for i in 0..<top.count { extent.include(top[i]) }
+        let end = topAt + NodePacking.byteCount(top.count, extent.widthCode)
+        precondition(end < reserved.end, "the lists need \(end - position) bytes, only \(need) were reserved")
+
+        let rest = space.free[index].end - end
+        space.free[index] = Block(position: end, length: rest)
+        listPositions[row] = Int64(end)
+        listLengths[row] = Int64(rest)
+        let out = listBuffer(end - position)
+        put(listPositions, 0, positions.widthCode, at: out)
+        put(listLengths, 0, lengths.widthCode, at: out + (lengthsAt - position))
+        put(listVersions, 0, versions.widthCode, at: out + (versionsAt - position))
+        if !evacuationState.isEmpty { put(evacuationState, 0, state.widthCode, at: out + (stateAt - position)) }
+        put(top, 0x40, extent.widthCode, at: out + (topAt - position))
+        writer.stores.append(Store(position: position, source: UnsafeRawPointer(out), byteCount: end - position))
+        return Snapshot(version: version, topRef: topAt, logicalSize: space.logicalSize)
+    }
+
+    /// A piece that takes the lists in any case, with 8 bytes to spare, and the bytes reckoned for them.
+    private func reserve(_ version: UInt64, _ evacuation: Evacuation) throws -> (Block, Int) {
+        var need = listBytesMax(version, evacuation)
+        while true {
+            let reserved = Block(position: try space.allocate(need + 8), length: need + 8)
+            let again = listBytesMax(version, evacuation)
+            space.endPlacing()
+            if again <= need { return (reserved, need) }
+            // The search for the place made more blocks, or longer numbers, than were reckoned with.
+            _ = space.giveBack(reserved)
+            need = again + 1024
+            space.beginPlacing(need: need + 8)
+        }
+    }
+
+    @inline(__always)
+    private func put(_ values: RawList<Int64>, _ flags: UInt8, _ widthCode: Int, at p: UnsafeMutableRawPointer) {
+        NodePacking.stampHeader(p, flags: flags | UInt8(widthCode), count: values.count)
+        NodePacking.pack(values.base, values.count, widthCode, to: p + 8)
+    }
+
+    private func listBuffer(_ byteCount: Int) -> UnsafeMutableRawPointer {
+        if byteCount > listCapacity {
+            listBytes.deallocate()
+            listCapacity = 2 * byteCount
+            listBytes = .allocate(byteCount: listCapacity, alignment: 16)
+        }
+        return listBytes
+    }
+
+    /// Slot 11: the state to be stored goes to `evacuationState`; else it announces the evacuation that the next commit begins.
+    private func gatherEvacuation(_ evacuation: inout Evacuation, _ need: Int) {
+        evacuationState.removeAll()
+        for v in evacuation.state() { evacuationState.append(v) }
+        if top.count > TopSlot.evacuation { top[TopSlot.evacuation] = 0 }
+        if evacuationState.isEmpty {
+            if space.logicalSize < Evacuation.minimalFileSize { return }
+            let free = space.freeBytes - need
+            guard let limit = Evacuation.newLimit(logicalSize: space.logicalSize, freeBytes: free, pageSize: SystemCalls.pageSize) else { return }
+            while top.count <= TopSlot.evacuation { top.append(0) }
+            top[TopSlot.evacuation] = Int64(limit) << 1 | 1
+        }
+        while !evacuationState.isEmpty && top.count <= TopSlot.evacuation { top.append(0) }
+    }
+
+    /// Merges the four lists into the arrays that are stored; returns the row of the block `listed`.
+    private func gatherLists(_ version: UInt64, listed: Block) throws -> Int {
+        let free = space.free, locked = space.locked, evacuated = space.evacuated, freed = space.freed
+        let total = free.count + locked.count + evacuated.count + freed.count
+        if total > 0xFF_FFFF { throw LimitError.valueTooLarge(byteCount: total, limit: 0xFF_FFFF) }
+        listPositions.resize(total); listLengths.resize(total); listVersions.resize(total)
+        let p = listPositions.base, l = listLengths.base, v = listVersions.base
+        var a = 0, b = 0, c = 0, d = 0, end = FileHeader.byteCount, row = -1
+        for i in 0..<total {
+            let pa = a < free.count ? free.base[a].position : Int.max
+            let pb = b < locked.count ? locked.base[b].position : Int.max
+            let pc = c < evacuated.count ? evacuated.base[c].position : Int.max
+            let pd = d < freed.count ? freed.base[d].position : Int.max
+            let position = min(min(pa, pb), min(pc, pd))
+            let length: Int
+            let released: UInt64
+            if position == pa {
+                length = free.base[a].length
+                released = 0
+                if position == listed.position { row = i }
+                a &+= 1
+            } else if position == pd {
+                length = freed.base[d].length
+                released = version
+                d &+= 1
+            } else if position == pb {
+                length = locked.base[b].length
+                released = locked.base[b].version
+                b &+= 1
+            } else {
+                length = evacuated.base[c].length
+                released = 0
+                c &+= 1
+            }
+            if position < end || length <= 0 {
+                throw FormatError(ref: position, "released or free twice: \(length) bytes at \(position), the block before ends at \(end)")
+            }
+            end = position &+ length
+            p[i] = Int64(position)
+            l[i] = Int64(length)
+            v[i] = Int64(bitPattern: released)
+        }
+        if end > space.logicalSize { throw FormatError(ref: end, "free space ends behind the logical size \(space.logicalSize)") }
+        precondition(row >= 0, "the reserved block is missing from the list")
+        return row
+    }
+
+    // MARK: Phases 2 to 4
+
+    /// Enlarges the file where it must grow, and writes all new nodes into free space.
+    public func store(_ durability: Durability) throws {
+        guard let snapshot = prepared else { preconditionFailure("prepare the commit first") }
+        try file.backend.preallocate(to: snapshot.logicalSize)
+        let stores = writer.stores
+        if durability != .full {
+            for i in 0..<stores.count {
+                let s = stores[i]
+                try file.backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
+            }
+            return
+        }
+        if !isAscending(stores) { stores.sort { $0.position < $1.position } }
+        try writeCoalesced(stores)
+    }
+
+    private func isAscending(_ stores: RawList<Store>) -> Bool {
+        for i in 1..<max(stores.count, 1) where stores[i - 1].position > stores[i].position { return false }
+        return true
+    }
+
+    /// One write for each run of neighbours: few system calls, and no page is touched twice.
+    private func writeCoalesced(_ stores: RawList<Store>) throws {
+        var start = 0, used = 0
+        for i in 0..<stores.count {
+            let s = stores[i]
+            if used > 0 && (start + used != s.position || used + s.byteCount > Committer.stageLength) {
+                try file.backend.write(UnsafeRawBufferPointer(start: stage, count: used), at: start)
+                used = 0
+            }
+            if s.byteCount > Committer.stageLength / 4 {
+                if used > 0 { try file.backend.write(UnsafeRawBufferPointer(start: stage, count: used), at: start) }
+                used = 0
+                try file.backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
+                continue
+            }
+            if used == 0 { start = s.position }
+            (stage + used).copyMemory(from: s.source, byteCount: s.byteCount)
+            used += s.byteCount
+        }
+        if used > 0 { try file.backend.write(UnsafeRawBufferPointer(start: stage, count: used), at: start) }
+    }
+
+    /// Makes the header point to the new version.
+    public func flip(_ durability: Durability) throws {
+        guard let snapshot = prepared else { preconditionFailure("prepare and store the commit first") }
+        try file.pointHeader(to: snapshot.topRef, durability: durability)
+    }
+
+    /// The new version is the newest one for everybody.
+    public func didPublish() {
+        guard let snapshot = prepared else { preconditionFailure("commit first") }
+        prepared = nil
+        space.keep(as: snapshot)
+    }
+}

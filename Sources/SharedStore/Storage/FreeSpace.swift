@@ -1,0 +1,517 @@
+import SystemCalls
+
+/// Which bytes of the file may be written by the running commit, and who holds the others back (file-format-3 section 2).
+///
+/// The space of version N outside its nodes is divided among four lists, each sorted by position and free of overlap:
+///
+/// | list | what | merged with touching neighbours |
+/// |---|---|---|
+/// | `free` | usable now: released at or before the oldest pinned version, below the evacuation limit | always |
+/// | `locked` | released by a version that is newer than the oldest pinned one | no: versions differ in meaning |
+/// | `evacuated` | usable by version, but beyond the evacuation limit | always |
+/// | `freed` | released by the running commit; still used by version N | always |
+///
+/// Together with the nodes of version N+1 they tile `[24, logicalSize)`, each byte once; `encode` checks that nothing overlaps.
+/// Between our own commits the lists stay in memory, sorted as they change; they are read from the file again only when
+/// somebody else has committed.
+///
+/// Places are given out in one of two ways. Where one free block can take the whole commit, nodes are laid one behind the
+/// other into it (`Run`). Otherwise each node gets its own place by the policy of 2.5 out of bins of equal size.
+/// No place crosses a multiple of 64 MiB.
+///
+/// Crash argument: a place is given out only from `free`, that is from bytes which no pinned version uses, nor the version
+/// of the header (the writer has made sure that it is the newest): whatever is half written there is invisible.
+final class FreeSpace {
+    static let sectionLength = 1 << 26
+
+    let free = RawList<Block>(capacity: 64)
+    let locked = RawList<LockedBlock>()
+    let evacuated = RawList<Block>()
+    let freed = RawList<Block>(capacity: 64)
+    /// Lists that change places with the ones above while these are merged.
+    private let mergedBlocks = RawList<Block>(capacity: 64)
+    private let movedBlocks = RawList<Block>(capacity: 64)
+    let movedLocked = RawList<LockedBlock>()
+    private let bins = Bins()
+
+    /// The version whose lists these are; nil while a commit is under way and after it failed.
+    private(set) var owner: Snapshot?
+    /// Bytes of the file that belong to the version being made.
+    var logicalSize = 0
+    /// The evacuation limit of the running commit; `Int.max` for none.
+    private(set) var limit = Int.max
+    /// Evacuation had to be given up because a node found no place.
+    private(set) var gaveUpEvacuation = false
+
+    /// The run of the present commit: `[runStart, runCursor)` is given out, up to `runEnd` may be; all of it lies in `free[runIndex]`.
+    private var runStart = 0, runCursor = 0, runEnd = 0, runIndex = -1
+    /// `free` has got blocks out of order, or used up ones.
+    private var isInOrder = true
+
+    /// Lists of pinned versions, read once each: what is pinned does not change.
+    var pinnedLists: [FreeList] = []
+
+    deinit {
+        free.free(); locked.free(); evacuated.free(); freed.free(); mergedBlocks.free(); movedBlocks.free(); movedLocked.free()
+    }
+
+    /// Blocks in all lists; while places are given out some may be counted that are used up.
+    var entryCount: Int { free.count + locked.count + evacuated.count + freed.count }
+
+    /// Bytes that are free for everybody.
+    var freeBytes: Int {
+        var sum = 0
+        for i in 0..<free.count { sum += free[i].length }
+        for i in 0..<evacuated.count { sum += evacuated[i].length }
+        return sum
+    }
+
+    // MARK: Start and end of a commit
+
+    /// Forgets what is known; the next commit reads the file.
+    func forget() { owner = nil }
+
+    /// The commit of `snapshot` is published: its lists are those in memory.
+    func keep(as snapshot: Snapshot) { owner = snapshot }
+
+    /// Loads the lists of `base`, except where they are the ones in memory.
+    func begin(base: Snapshot, memory: Memory) throws {
+        let isCurrent = owner == base
+        owner = nil
+        logicalSize = base.logicalSize
+        gaveUpEvacuation = false
+        if isCurrent {
+            // What the last commit released carries its version.
+            for i in 0..<freed.count {
+                let b = freed[i]
+                movedLocked.append(LockedBlock(position: b.position, length: b.length, version: base.version, usedIn: 0))
+            }
+            mergeMovedLocked()
+        } else {
+            free.removeAll()
+            evacuated.removeAll()
+            try FreeList.read(memory, base, into: locked)
+        }
+        freed.removeAll()
+    }
+
+    /// Divides the lists for a commit that may overwrite what was released at or before `oldest`.
+    func divide(oldest: UInt64, limit: Int) {
+        self.limit = limit
+        if !evacuated.isEmpty { merge(evacuated, into: free) }
+        unlock(oldest)
+        if limit < logicalSize { splitOffEvacuated() }
+    }
+
+    /// Moves what nobody needs any more from `locked` to `free`.
+    private func unlock(_ oldest: UInt64) {
+        let p = locked.base, n = locked.count
+        var kept = 0
+        for i in 0..<n {
+            if p[i].version <= oldest {
+                movedBlocks.append(Block(position: p[i].position, length: p[i].length))
+            } else {
+                p[kept] = p[i]
+                kept &+= 1
+            }
+        }
+        locked.resize(kept)
+        merge(movedBlocks, into: free)
+    }
+
+    private func splitOffEvacuated() {
+        while let last = free.popLast() {
+            if last.end <= limit {
+                free.append(last)
+                break
+            }
+            if last.position < limit {
+                movedBlocks.append(Block(position: limit, length: last.end - limit))
+                free.append(Block(position: last.position, length: limit - last.position))
+                break
+            }
+            movedBlocks.append(last)
+        }
+        while let block = movedBlocks.popLast() { evacuated.append(block) }
+    }
+
+    /// Sorts and merges what the transaction has released, including the old lists and the old top.
+    func takeReleased(_ released: RawList<Block>) throws {
+        freed.removeAll()
+        let p = released.base, n = released.count
+        if n <= 24 {
+            var i = 1
+            while i < n {
+                let b = p[i]
+                var k = i
+                while k > 0 && p[k - 1].position > b.position {
+                    p[k] = p[k - 1]
+                    k &-= 1
+                }
+                p[k] = b
+                i &+= 1
+            }
+        } else {
+            released.sort { $0.position < $1.position }
+        }
+        for i in 0..<n {
+            let b = p[i]
+            if let last = freed.popLast() {
+                if last.end > b.position { throw FormatError(ref: b.position, "released twice: \(last.length) bytes at \(last.position) and \(b.length) at \(b.position)") }
+                if last.end == b.position {
+                    freed.append(Block(position: last.position, length: last.length + b.length))
+                    continue
+                }
+                freed.append(last)
+            }
+            freed.append(b)
+        }
+    }
+
+    // MARK: Merging
+
+    /// Moves the blocks of `source`, sorted by position, into `target`; touching blocks become one. `source` is empty then.
+    private func merge(_ source: RawList<Block>, into target: RawList<Block>) {
+        let count = source.count
+        if count == 0 { return }
+        if count <= 16 || count < target.count >> 6 {
+            var hint = 0
+            for i in 0..<count { hint = insert(source[i], into: target, from: hint) }
+            source.removeAll()
+            return
+        }
+        mergedBlocks.removeAll()
+        var a = 0, b = 0
+        let p = target.base, n = target.count, q = source.base
+        while a < n || b < count {
+            if b == count || (a < n && p[a].position < q[b].position) {
+                appendMerging(p[a], to: mergedBlocks)
+                a &+= 1
+            } else {
+                appendMerging(q[b], to: mergedBlocks)
+                b &+= 1
+            }
+        }
+        target.swap(with: mergedBlocks)
+        source.removeAll()
+    }
+
+    @inline(__always) private func appendMerging(_ block: Block, to list: RawList<Block>) {
+        let n = list.count
+        if n > 0 && list.base[n &- 1].end == block.position {
+            list.base[n &- 1].length &+= block.length
+        } else {
+            list.append(block)
+        }
+    }
+
+    /// Inserts one block at its place at or behind `from`, merging it with touching neighbours; returns where it went.
+    private func insert(_ block: Block, into list: RawList<Block>, from: Int) -> Int {
+        let p = list.base, n = list.count
+        var low = from, high = n
+        while low < high {
+            let middle = (low &+ high) >> 1
+            if p[middle].position < block.position { low = middle &+ 1 } else { high = middle }
+        }
+        let touchesLeft = low > 0 && p[low &- 1].end == block.position
+        let touchesRight = low < n && block.end == p[low].position
+        if touchesLeft && touchesRight {
+            p[low &- 1].length &+= block.length &+ p[low].length
+            list.remove(at: low)
+        } else if touchesLeft {
+            p[low &- 1].length &+= block.length
+        } else if touchesRight {
+            p[low].position = block.position
+            p[low].length &+= block.length
+        } else {
+            list.insert(block, at: low)
+        }
+        return max(low &- 1, 0)
+    }
+
+    /// Merges `movedLocked`, sorted, into `locked`; blocks stay as they are.
+    func mergeMovedLocked() {
+        let count = movedLocked.count
+        if count == 0 { return }
+        if locked.isEmpty {
+            locked.swap(with: movedLocked)
+            return
+        }
+        // From behind, in place: nothing is moved that lies before the first new block.
+        var a = locked.count - 1, b = count - 1
+        locked.resize(locked.count + count)
+        let p = locked.base, q = movedLocked.base
+        while b >= 0 {
+            if a >= 0 && p[a].position > q[b].position {
+                p[a &+ b &+ 1] = p[a]
+                a &-= 1
+            } else {
+                p[a &+ b &+ 1] = q[b]
+                b &-= 1
+            }
+        }
+        movedLocked.removeAll()
+    }
+
+    // MARK: Giving out places
+
+    /// First position in `block` where `need` bytes do not cross a section; nil where there is none (2.4).
+    @inline(__always)
+    static func place(_ need: Int, in block: Block) -> Int? {
+        var a = block.position
+        while a &+ need <= block.end {
+            let border = (a | (sectionLength &- 1)) &+ 1
+            if a &+ need <= border { return a }
+            a = border
+        }
+        return nil
+    }
+
+    /// Begins giving out places for nodes, and for the lists behind them, of at most `need` bytes in all.
+    func beginPlacing(need: Int) {
+        runIndex = -1
+        isInOrder = true
+        if need <= FreeSpace.sectionLength {
+            // The smallest block that takes all of it.
+            let p = free.base, n = free.count
+            var best = -1, bestLength = Int.max
+            for i in 0..<n where p[i].length >= need && p[i].length < bestLength {
+                bestLength = p[i].length
+                best = i
+            }
+            if best >= 0, let position = FreeSpace.place(need, in: p[best]) {
+                runIndex = best
+                runStart = position
+                runCursor = position
+                runEnd = position &+ need
+                return
+            }
+        }
+        bins.build(free)
+    }
+
+    /// A place for `need` bytes, a multiple of 8; it crosses no section.
+    @inline(__always)
+    func allocate(_ need: Int) throws -> Int {
+        if runIndex >= 0 {
+            let position = runCursor
+            if need <= runEnd &- position {
+                runCursor = position &+ need
+                return position
+            }
+            endRun()
+            bins.build(free)
+        }
+        return try allocateFromBins(need)
+    }
+
+    private func endRun() {
+        let block = free[runIndex]
+        let rest = Block(position: runCursor, length: block.end - runCursor)
+        if runStart > block.position {
+            free[runIndex].length = runStart - block.position
+            if rest.length > 0 { free.insert(rest, at: runIndex + 1) }
+        } else if rest.length > 0 {
+            free[runIndex] = rest
+        } else {
+            free.remove(at: runIndex)
+        }
+        runIndex = -1
+    }
+
+    private func allocateFromBins(_ need: Int) throws -> Int {
+        if need > FreeSpace.sectionLength { throw LimitError.nodeTooLarge(byteCount: need) }
+        isInOrder = false
+        while true {
+            if let position = bins.take(need, from: free, anySize: false) { return position }
+            if !evacuated.isEmpty {
+                if let position = bins.take(need, from: free, anySize: true) { return position }
+                // 3.5: what was to be emptied is needed.
+                restoreOrder()
+                merge(evacuated, into: free)
+                limit = .max
+                gaveUpEvacuation = true
+                bins.build(free)
+                isInOrder = false
+            } else {
+                // The new block is used whatever its size; where a section begins in it too early, the file grows again.
+                free.append(try extend(by: need))
+                if let position = bins.takeFromLast(need, free) { return position }
+            }
+        }
+    }
+
+    /// Growth of the logical size (2.7); the physical size follows when the commit is stored.
+    private func extend(by need: Int) throws -> Block {
+        let old = logicalSize
+        if old > 1 << 46 { throw LimitError.valueTooLarge(byteCount: old, limit: 1 << 46) }
+        logicalSize = roundUp(max(old < 1 << 20 ? 2 * old : old + (1 << 20), old + need), SystemCalls.pageSize)
+        return Block(position: old, length: logicalSize - old)
+    }
+
+    /// Ends giving out places: `free` is in order again.
+    func endPlacing() {
+        if runIndex >= 0 { endRun() }
+        restoreOrder()
+    }
+
+    private func restoreOrder() {
+        if isInOrder { return }
+        isInOrder = true
+        if bins.hasSplit { free.sort { $0.position < $1.position } }
+        mergedBlocks.removeAll()
+        for i in 0..<free.count where free[i].length > 0 { appendMerging(free[i], to: mergedBlocks) }
+        free.swap(with: mergedBlocks)
+    }
+
+    /// Returns a piece that was given out, as a block that begins where the piece does: it is merged with what follows it
+    /// only. The result is its index in `free`.
+    func giveBack(_ piece: Block) -> Int {
+        let p = free.base, n = free.count
+        var low = 0, high = n
+        while low < high {
+            let middle = (low &+ high) >> 1
+            if p[middle].position < piece.position { low = middle &+ 1 } else { high = middle }
+        }
+        if low < n && piece.end == p[low].position {
+            p[low] = Block(position: piece.position, length: piece.length + p[low].length)
+        } else {
+            free.insert(piece, at: low)
+        }
+        return low
+    }
+
+    /// Lowers the logical size where evacuation has emptied the tail of the file (3.4). True: it is done.
+    func cutEmptyTail() -> Bool {
+        guard evacuated.count == 1, evacuated[0].end == logicalSize else { return false }
+        let block = evacuated[0]
+        logicalSize = roundUp(block.position, SystemCalls.pageSize)
+        evacuated.removeAll()
+        if logicalSize > block.position { _ = insert(Block(position: block.position, length: logicalSize - block.position), into: free, from: 0) }
+        limit = .max
+        return true
+    }
+}
+
+/// The blocks of `free` by size, for commits that need many places.
+///
+/// Class of a block: its length in units of 8 bytes below 512 bytes, beyond that a quarter of a power of two. A class is a list
+/// through `next`; `present` has a bit for each class that is not empty.
+final class Bins {
+    private let heads = RawList<Int32>(capacity: 256)
+    private let next = RawList<Int32>(capacity: 64)
+    private let present = RawList<UInt64>(capacity: 4)
+    /// A block was split in front of a section: the list is out of order.
+    private(set) var hasSplit = false
+    /// How many blocks of one class are looked at before the next class is tried.
+    private static let triesMax = 8
+
+    deinit { heads.free(); next.free(); present.free() }
+
+    @inline(__always) private static func sizeClass(_ length: Int) -> Int {
+        let units = length >> 3
+        if units < 64 { return units }
+        let log = 63 &- units.leadingZeroBitCount
+        return 64 &+ (log &- 6) &* 4 &+ (units >> (log &- 2)) & 3
+    }
+
+    func build(_ free: RawList<Block>) {
+        hasSplit = false
+        heads.resize(256)
+        for i in 0..<256 { heads.base[i] = -1 }
+        present.resize(4)
+        for i in 0..<4 { present.base[i] = 0 }
+        next.removeAll()
+        // From behind, so that the lowest positions are found first.
+        next.resize(free.count)
+        var i = free.count
+        while i > 0 {
+            i &-= 1
+            if free[i].length > 0 { link(i, free) }
+        }
+    }
+
+    func link(_ index: Int, _ free: RawList<Block>) {
+        if index >= next.count { next.resize(index + 1) }
+        let c = Bins.sizeClass(free[index].length)
+        next[index] = heads[c]
+        heads[c] = Int32(truncatingIfNeeded: index)
+        present[c >> 6] |= 1 << UInt64(c & 63)
+    }
+
+    /// Takes `need` bytes by the policy of 2.5: a block of exactly this size, or one of at least twice the size. With `anySize`
+    /// any block that is large enough will do.
+    func take(_ need: Int, from free: RawList<Block>, anySize: Bool) -> Int? {
+        if let position = search(Bins.sizeClass(need), need, free, accepts: { $0 == need }) { return position }
+        let wanted = anySize ? need : 2 * need
+        var c = Bins.sizeClass(wanted)
+        while let found = firstPresent(c) {
+            if let position = search(found, need, free, accepts: { $0 >= wanted }) { return position }
+            c = found + 1
+        }
+        return nil
+    }
+
+    /// Takes `need` bytes from the last block, which was not linked so far.
+    func takeFromLast(_ need: Int, _ free: RawList<Block>) -> Int? {
+        let index = free.count - 1
+        guard let position = FreeSpace.place(need, in: free[index]) else {
+            link(index, free)
+            return nil
+        }
+        if index >= next.count { next.resize(index + 1) }
+        split(index, free[index], position, need, free)
+        return position
+    }
+
+    private func firstPresent(_ c: Int) -> Int? {
+        var word = c >> 6
+        if word >= 4 { return nil }
+        var bits = present[word] & (~0 << UInt64(c & 63))
+        while bits == 0 {
+            word += 1
+            if word == 4 { return nil }
+            bits = present[word]
+        }
+        return (word << 6) + bits.trailingZeroBitCount
+    }
+
+    @inline(__always)
+    private func search(_ c: Int, _ need: Int, _ free: RawList<Block>, accepts: (Int) -> Bool) -> Int? {
+        var previous = -1, index = Int(heads[c]), tries = 0
+        while index >= 0 && tries < Bins.triesMax {
+            let block = free[index]
+            if accepts(block.length), let position = FreeSpace.place(need, in: block) {
+                if previous < 0 {
+                    heads[c] = next[index]
+                    if heads[c] < 0 { present[c >> 6] &= ~(1 << UInt64(c & 63)) }
+                } else {
+                    next[previous] = next[index]
+                }
+                split(index, block, position, need, free)
+                return position
+            }
+            previous = index
+            index = Int(next[index])
+            tries += 1
+        }
+        return nil
+    }
+
+    /// Takes `[position, position + need)` out of an unlinked block; what is left goes back into its class.
+    private func split(_ index: Int, _ block: Block, _ position: Int, _ need: Int, _ free: RawList<Block>) {
+        let rest = Block(position: position + need, length: block.end - position - need)
+        if position == block.position {
+            free[index] = rest
+            if rest.length > 0 { link(index, free) }
+            return
+        }
+        free[index].length = position - block.position
+        link(index, free)
+        if rest.length > 0 {
+            hasSplit = true
+            free.append(rest)
+            link(free.count - 1, free)
+        }
+    }
+}
