@@ -4,7 +4,7 @@ import SystemCalls
 import XCTest
 
 /// Random numbers that are the same in every run.
-struct SeededGenerator: RandomNumberGenerator {
+struct StorageRandom: RandomNumberGenerator {
     private var state: UInt64
     init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
     mutating func next() -> UInt64 {
@@ -293,7 +293,7 @@ final class CommitHarness {
 
     // MARK: Random work
 
-    func randomModel(_ depth: Int, _ random: inout SeededGenerator, maxBytes: Int = 300) -> ModelNode {
+    func randomModel(_ depth: Int, _ random: inout StorageRandom, maxBytes: Int = 300) -> ModelNode {
         if depth == 0 || Int.random(in: 0..<5, using: &random) == 0 {
             return ModelNode(bytes: (0..<Int.random(in: 0...maxBytes, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) })
         }
@@ -307,7 +307,7 @@ final class CommitHarness {
     }
 
     /// Changes something at random in model and tree, by copy-on-write along one path; returns the new ref.
-    func mutate(_ model: ModelNode, _ ref: Int, _ random: inout SeededGenerator, maxBytes: Int = 300) throws -> (ModelNode, Int) {
+    func mutate(_ model: ModelNode, _ ref: Int, _ random: inout StorageRandom, maxBytes: Int = 300) throws -> (ModelNode, Int) {
         let children = model.elements.indices.filter { if case .child = model.elements[$0] { true } else { false } }
         if model.bytes != nil || children.isEmpty || Int.random(in: 0..<6, using: &random) == 0 {
             let new = randomModel(2, &random, maxBytes: maxBytes)
@@ -336,7 +336,7 @@ final class CommitHarness {
         return (copy, try makeRefs(elements))
     }
 
-    func randomCommit(_ random: inout SeededGenerator, maxBytes: Int = 300) throws {
+    func randomCommit(_ random: inout StorageRandom, maxBytes: Int = 300) throws {
         try begin()
         var new: [Int: Int] = [:]
         for slot in [0, 1, 8] where roots[slot] == nil || Int.random(in: 0..<3, using: &random) > 0 {

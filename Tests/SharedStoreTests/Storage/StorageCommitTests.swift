@@ -38,7 +38,7 @@ final class StorageCommitTests: XCTestCase {
 
     private func randomRun(seed: UInt64, commits: Int, pins: Int, durability: Durability, reopen: Bool, maxBytes: Int = 300) throws {
         let scratch = ScratchDirectory("commits")
-        var random = SeededGenerator(seed)
+        var random = StorageRandom(seed)
         let path = scratch.file("x.realm")
         var h = try CommitHarness(path: path, durability: durability)
         for i in 0..<commits {
@@ -79,7 +79,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testEmptyCommitsKeepTheFileSmall() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
-        var random = SeededGenerator(5)
+        var random = StorageRandom(5)
         try h.randomCommit(&random)
         let size = h.newest.logicalSize
         for _ in 0..<300 {
@@ -93,7 +93,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testOnePinnedVersionAndFiveThousandCommitsKeepTheFileUnderAMegabyte() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
-        var random = SeededGenerator(9)
+        var random = StorageRandom(9)
         h.roots[1] = ModelNode(elements: (0..<100).map { _ in .child(ModelNode(bytes: (0..<200).map { _ in UInt8.random(in: 0...255, using: &random) })) })
         h.roots[0] = ModelNode(bytes: [1])
         try h.commitModel([0, 1])
@@ -119,7 +119,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testNodesDoNotCrossSections() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
-        var random = SeededGenerator(3)
+        var random = StorageRandom(3)
         h.roots[0] = ModelNode(bytes: [1])
         // Blobs of 5 to 15 MiB: over several borders of 64 MiB, then many replacements.
         func blob() -> ModelNode { ModelNode(bytes: [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: Int.random(in: 5...15, using: &random) << 20)) }
@@ -146,7 +146,7 @@ final class StorageCommitTests: XCTestCase {
         let scratch = ScratchDirectory()
         let path = scratch.file("x.realm")
         let h = try CommitHarness(path: path)
-        var random = SeededGenerator(17)
+        var random = StorageRandom(17)
         h.roots[0] = ModelNode(bytes: [1])
         h.roots[8] = ModelNode(elements: [.number(1), .child(ModelNode(bytes: [2, 3]))])
         h.roots[1] = ModelNode(elements: (0..<40).map { _ in .child(ModelNode(elements: (0..<50).map { _ in
@@ -234,7 +234,7 @@ final class StorageCommitTests: XCTestCase {
     func testDamagedFreeListsAreTypedErrors() throws {
         let scratch = ScratchDirectory()
         let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/many-versions.realm")))
-        var random = SeededGenerator(77)
+        var random = StorageRandom(77)
         for round in 0..<300 {
             let path = scratch.file("d\(round).realm")
             var bytes = good
