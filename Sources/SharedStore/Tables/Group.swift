@@ -3,7 +3,7 @@ import Synchronization
 /// The tables of one version of a file (file-format-2 section 1).
 ///
 /// Tables are read when they are first asked for and kept. May be used by several threads; in a write transaction, where the
-/// writer tells of new refs by `reload`, only by its thread. Whoever made the group keeps the memory alive.
+/// writer tells of new refs by `reload`, only by its thread. Group and tables hold on to the owner of the memory.
 public final class Group: @unchecked Sendable {
     // Sendable: the cache is behind a lock, the rest changes only in `reload`, which a write transaction calls on its own thread.
     public let memory: Memory
@@ -14,13 +14,17 @@ public final class Group: @unchecked Sendable {
     @exclusivity(unchecked) private var names: [String]
     /// Raw entries of the table slots: the ref of a table top, or an odd number for a free slot.
     @exclusivity(unchecked) private var entries: [Int64]
+    private let owner: AnyObject?
     private let cache = Mutex<[UInt32: Table]>([:])
 
     static let tableCountMax = 65535
 
-    /// - Parameter topRef: ref of the top array, 0 for a file without content.
-    public init(memory: Memory, topRef: Int, format: Int) throws {
+    /// - Parameters:
+    ///   - topRef: ref of the top array, 0 for a file without content.
+    ///   - owner: an object whose life keeps the memory readable; nil where the caller sees to that.
+    public init(memory: Memory, topRef: Int, format: Int, owner: AnyObject? = nil) throws {
         self.memory = memory
+        self.owner = owner
         self.topRef = topRef
         self.format = format == 0 ? FileHeader.currentFormat : UInt8(clamping: format)
         (names, entries) = try Group.read(memory, topRef)
@@ -78,7 +82,7 @@ public final class Group: @unchecked Sendable {
         if let table = cache.withLock({ $0[key.rawValue] }) { return table }
         let slot = key.slot
         guard slot < entries.count, entries[slot] != 0, entries[slot] & 1 == 0, try self.key(ofSlot: slot) == key else { return nil }
-        let table = try Table(memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot], format: format)
+        let table = try Table(memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot], format: format, owner: owner)
         // Two threads may both have read the table; all get the one that was put here first.
         return cache.withLock {
             if let first = $0[key.rawValue] { return first }

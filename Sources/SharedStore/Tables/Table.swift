@@ -42,8 +42,11 @@ public final class Table: @unchecked Sendable {
     @exclusivity(unchecked) var tombstonesRef: Int
     @exclusivity(unchecked) var collisionsRef: Int
 
-    init(memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8) throws {
+    private let owner: AnyObject?
+
+    init(memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8, owner: AnyObject? = nil) throws {
         self.memory = memory
+        self.owner = owner
         self.key = key
         self.name = name
         self.format = format
