@@ -9,7 +9,7 @@ public enum SystemCalls {
     public typealias Descriptor = Int32
 
     @inline(__always)
-    private static func check(_ name: String, _ path: @autoclosure () -> String, _ body: () -> Int64) throws -> Int64 {
+    static func check(_ name: String, _ path: @autoclosure () -> String, _ body: () -> Int64) throws -> Int64 {
         while true {
             let result = body()
             if result >= 0 { return result }

@@ -3,5 +3,6 @@
 #define CSHIMS_H
 #include "CShimsAtomics.h"
 #include "CShimsLockFile.h"
+#include "CShimsEpoll.h"
 #include "CShimsSystem.h"
 #endif

@@ -1,0 +1,45 @@
+extension Notifier {
+    /// How a subscription listens.
+    public struct Options: Sendable {
+        /// The directory for the FIFO where it cannot lie beside the database. All participants must name the same one.
+        public var fallbackDirectory: String?
+        /// False for read-only openings, which must leave no file behind: only a FIFO that is there already is used, and
+        /// its absence is no cause for a warning.
+        public var createsFIFO: Bool
+        /// The version that the caller knows already. Where the newest one is another by the time the subscription stands,
+        /// an event comes at once, so that nothing is missed in between. Nil: everything up to now is known.
+        public var lastSeenVersion: UInt64?
+        /// The interval in which the newest version and the files are looked at although nothing was heard.
+        public var netMilliseconds: Int
+        /// The same where no FIFO is to be had.
+        public var tightNetMilliseconds: Int
+        /// Called at most once for each kind of trouble and path.
+        public var onWarning: @Sendable (Warning) -> Void
+
+        public init(
+            fallbackDirectory: String? = nil, createsFIFO: Bool = true, lastSeenVersion: UInt64? = nil,
+            netMilliseconds: Int = 500, tightNetMilliseconds: Int = 25,
+            onWarning: @escaping @Sendable (Warning) -> Void = Notifier.printWarning
+        ) {
+            precondition(netMilliseconds > 0 && tightNetMilliseconds > 0, "an interval must be at least one millisecond")
+            self.fallbackDirectory = fallbackDirectory
+            self.createsFIFO = createsFIFO
+            self.lastSeenVersion = lastSeenVersion
+            self.netMilliseconds = netMilliseconds
+            self.tightNetMilliseconds = tightNetMilliseconds
+            self.onWarning = onWarning
+        }
+    }
+
+    /// What a subscriber hears.
+    public enum Event: Sendable, Hashable {
+        /// The newest version is now this one. Several commits may come as one event.
+        case committed(version: UInt64)
+        /// Another file stands at the path (a compaction, a restored copy): open it anew.
+        case fileReplaced
+        /// No file is at the path any more.
+        case fileDeleted
+        /// A file is at the path where there was none.
+        case fileAppeared
+    }
+}
