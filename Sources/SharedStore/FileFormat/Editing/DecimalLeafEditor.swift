@@ -62,7 +62,7 @@ enum DecimalLeafEditor: LeafEditor {
         let ref = try BlockArrayEditor.writable(arena, ref, growth: growth)
         var (flags, count) = arena.header(ref)
         try checkWidth(flags, ref)
-        if count == 0 && growth > 0, let value, DecimalCoding.isZero(value) {
+        if count == 0 && growth > 0, let value, value.isFinite, value.isZero {
             flags |= contextFlag
             arena.setHeader(ref, flags: flags, count: 0)
         }
@@ -87,48 +87,29 @@ enum DecimalLeafEditor: LeafEditor {
     }
 }
 
-/// The encodings of a decimal by width code: 0 nothing, 3 BID32, 4 BID64, 5 BID128.
-enum DecimalCoding {
-    static let null = Decimal128Bits(low: 0xAA, high: 0x7C00_0000_0000_0000)
-
-    /// Sign, exponent and coefficient below 2^64, or nil for specials, larger coefficients and forms that no writer makes.
-    private static func small(_ value: Decimal128Bits) -> (isNegative: Bool, exponent: Int, coefficient: UInt64)? {
-        if value.high >> 61 & 3 == 3 || value.high & 0x1_FFFF_FFFF_FFFF != 0 { return nil }
-        return (value.high >> 63 != 0, Int(value.high >> 49 & 0x3FFF) - 6176, value.low)
-    }
-
-    /// Numerically zero, of whatever sign and exponent.
-    static func isZero(_ value: Decimal128Bits) -> Bool { small(value)?.coefficient == 0 }
-
+/// A decimal in a leaf by width code: 0 nothing, 3 BID32, 4 BID64, 5 BID128; the forms themselves are in `DecimalEncoding`.
+private enum DecimalCoding {
     /// The code of the smallest width that holds the value in a leaf whose context flag is `isZero`.
     static func widthCode(_ value: Decimal128Bits?, isZero flag: Bool) -> Int {
-        guard let value else { return flag ? 3 : 0 }
-        guard let (_, exponent, coefficient) = small(value) else { return 5 }
-        if coefficient == 0 && exponent == 0 { return flag ? 0 : 3 }
-        if coefficient < 1 << 23 && exponent > -91 && exponent < 91 { return 3 }
-        if coefficient < 1 << 53 && exponent > -370 && exponent < 370 { return 4 }
-        return 5
+        switch DecimalEncoding.requiredWidth(value, isZeroDefault: flag) {
+        case 0: 0
+        case 4: 3
+        case 8: 4
+        default: 5
+        }
     }
 
     /// Stores a value that fits.
     static func store(_ place: UnsafeMutableRawPointer, _ code: Int, _ value: Decimal128Bits?) {
         switch code {
         case 3:
-            var bits: UInt32 = 0x7C00_00AA
-            if let value, let (isNegative, exponent, coefficient) = small(value) {
-                bits = (isNegative ? 1 << 31 : 0) | UInt32(truncatingIfNeeded: exponent &+ 101) &<< 23 | UInt32(truncatingIfNeeded: coefficient)
-            }
-            place.storeBytes(of: bits, as: UInt32.self)
+            place.storeBytes(of: DecimalEncoding.toBID32(value), as: UInt32.self)
         case 4:
-            var bits: UInt64 = 0x7C00_0000_0000_00AA
-            if let value, let (isNegative, exponent, coefficient) = small(value) {
-                bits = (isNegative ? 1 << 63 : 0) | UInt64(truncatingIfNeeded: exponent &+ 398) &<< 53 | coefficient
-            }
-            place.storeBytes(of: bits, as: UInt64.self)
+            place.storeBytes(of: DecimalEncoding.toBID64(value), as: UInt64.self)
         case 5:
-            var bits = value ?? null
-            // A number with the bits of null stays a NaN.
-            if value == null { bits.low = 0 }
+            var bits = value ?? .nullPattern
+            // A NaN with the bits of null stays a NaN.
+            if value == .nullPattern { bits.low = 0 }
             place.storeBytes(of: bits.low, as: UInt64.self)
             place.storeBytes(of: bits.high, toByteOffset: 8, as: UInt64.self)
         default:
@@ -140,35 +121,16 @@ enum DecimalCoding {
     static func load(_ place: UnsafeRawPointer, _ code: Int, isZero flag: Bool) -> Decimal128Bits? {
         switch code {
         case 0:
-            return flag ? Decimal128Bits(low: 0, high: 6176 << 49) : nil
+            return flag ? .zero : nil
         case 3:
             let bits = place.loadUnaligned(as: UInt32.self)
-            if bits == 0x7C00_00AA { return nil }
-            let isLarge = bits >> 29 & 3 == 3
-            if isLarge && bits >> 27 & 0xF == 0xF { return special(UInt64(bits) << 32) }
-            let exponent = isLarge ? bits >> 21 & 0xFF : bits >> 23 & 0xFF
-            let coefficient = isLarge ? 0x80_0000 | bits & 0x1F_FFFF : bits & 0x7F_FFFF
-            return finite(bits >> 31 != 0, Int(exponent) - 101, UInt64(coefficient))
+            return bits == DecimalEncoding.null32 ? nil : DecimalEncoding.fromBID32(bits)
         case 4:
             let bits = place.loadUnaligned(as: UInt64.self)
-            if bits == 0x7C00_0000_0000_00AA { return nil }
-            let isLarge = bits >> 61 & 3 == 3
-            if isLarge && bits >> 59 & 0xF == 0xF { return special(bits) }
-            let exponent = isLarge ? bits >> 51 & 0x3FF : bits >> 53 & 0x3FF
-            let coefficient = isLarge ? 1 << 53 | bits & 0x7_FFFF_FFFF_FFFF : bits & 0x1F_FFFF_FFFF_FFFF
-            return finite(bits >> 63 != 0, Int(exponent) - 398, coefficient)
+            return bits == DecimalEncoding.null64 ? nil : DecimalEncoding.fromBID64(bits)
         default:
-            let value = Decimal128Bits(low: place.loadUnaligned(as: UInt64.self), high: place.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-            return value == null ? nil : value
+            let bits = Decimal128Bits(low: place.loadUnaligned(as: UInt64.self), high: place.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            return bits == .nullPattern ? nil : bits
         }
-    }
-
-    private static func finite(_ isNegative: Bool, _ exponent: Int, _ coefficient: UInt64) -> Decimal128Bits {
-        Decimal128Bits(low: coefficient, high: (isNegative ? 1 << 63 : 0) | UInt64(exponent + 6176) << 49)
-    }
-
-    /// Infinity or NaN: sign and kind stand in the top six bits.
-    private static func special(_ bits: UInt64) -> Decimal128Bits {
-        Decimal128Bits(low: 0, high: bits & 0xFC00_0000_0000_0000)
     }
 }

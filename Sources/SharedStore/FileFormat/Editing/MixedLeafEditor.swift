@@ -388,3 +388,60 @@ enum MixedLeafEditor: LeafEditor {
         return newPlace << 8 | value & 0xFF
     }
 }
+
+extension BPlusTreeEditor where L == MixedLeafEditor {
+    /// Puts an empty list or dictionary in place of value `index`, with a key that no other value of the tree has; one of
+    /// the same kind stays as it is.
+    static func setCollection(_ arena: Arena, _ root: Int, _ index: Int, _ kind: CollectionKind) throws -> Int {
+        let key = try unusedKey(arena, root)
+        return try editLeaf(arena, root, index) { try MixedLeafEditor.setCollection(arena, $0, $1, kind, key: key) }
+    }
+
+    /// Inserts an empty list or dictionary before value `index`.
+    static func insertCollection(_ arena: Arena, _ root: Int, _ index: Int, _ kind: CollectionKind) throws -> Int {
+        try setCollection(arena, try insert(arena, root, index, .null), index, kind)
+    }
+
+    /// The root of the nested collection at `index`, 0 while it is empty, and the new root of this tree, all of whose nodes
+    /// on the way are writable now.
+    static func nestedRef(_ arena: Arena, _ root: Int, _ index: Int) throws -> (root: Int, nested: Int) {
+        var nested = 0
+        let root = try editLeaf(arena, root, index) {
+            let found = try MixedLeafEditor.nestedRef(arena, $0, $1)
+            nested = found.root
+            return found.leaf
+        }
+        return (root, nested)
+    }
+
+    /// Stores the new root of the nested collection at `index`.
+    static func setNestedRef(_ arena: Arena, _ root: Int, _ index: Int, _ nested: Int) throws -> Int {
+        try editLeaf(arena, root, index) { try MixedLeafEditor.setNestedRef(arena, $0, $1, nested) }
+    }
+
+    /// A key for one more nested collection (file-format-1 7.5): not 0, of 8, 16 or 32 bits by the size of the tree.
+    static func unusedKey(_ arena: Arena, _ root: Int) throws -> Int64 {
+        let tree = try BPlusTree<MixedLeaf>(arena.memory, root)
+        var used: Set<Int64> = [0]
+        try tree.forEachLeaf { leaf, _ in
+            guard let keys = leaf.keys else { return }
+            for index in 0..<min(keys.count, leaf.count) { used.insert(keys.unchecked(index)) }
+        }
+        let bits: Int64 = tree.count < 16 ? 8 : tree.count < 4096 ? 16 : 32
+        var key = MixedKeys.random(bits: bits)
+        while used.contains(key) { key = key == 1 << (bits - 1) - 1 ? 1 : key + 1 }
+        return key
+    }
+}
+
+/// Keys of nested collections: they only have to be new, so they are random.
+enum MixedKeys {
+    /// A key for the collection in a Mixed column, where it need not differ from that of any other row.
+    static func forColumn() -> Int64 { random(bits: 16) }
+
+    static func random(bits: Int64) -> Int64 {
+        let bound: Int64 = 1 << (bits - 1)
+        let key = Int64.random(in: -bound..<bound)
+        return key == 0 ? 1 : key
+    }
+}
