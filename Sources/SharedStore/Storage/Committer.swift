@@ -287,17 +287,23 @@ public final class Committer {
     /// Enlarges the file where it must grow, and writes all new nodes into free space.
     public func store(_ durability: Durability) throws {
         guard let snapshot = prepared else { preconditionFailure("prepare the commit first") }
-        try file.backend.preallocate(to: snapshot.logicalSize)
-        let stores = writer.stores
-        if durability != .full {
-            for i in 0..<stores.count {
-                let s = stores[i]
-                try file.backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
+        do {
+            try file.backend.preallocate(to: snapshot.logicalSize)
+            let stores = writer.stores
+            if durability == .full {
+                if !isAscending(stores) { stores.sort { $0.position < $1.position } }
+                try writeCoalesced(stores)
+            } else {
+                for i in 0..<stores.count {
+                    let s = stores[i]
+                    try file.backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
+                }
             }
-            return
+            try file.backend.flush()
+        } catch {
+            file.backend.discard()
+            throw error
         }
-        if !isAscending(stores) { stores.sort { $0.position < $1.position } }
-        try writeCoalesced(stores)
     }
 
     private func isAscending(_ stores: RawList<Store>) -> Bool {

@@ -70,6 +70,7 @@ public final class DatabaseFile: Sendable {
             FileHeader().store(to: $0.baseAddress.unsafelyUnwrapped)
             try backend.write(UnsafeRawBufferPointer($0), at: 0)
         }
+        try backend.flush()
         if durability == .full { try backend.syncData() }
     }
 
@@ -90,9 +91,11 @@ public final class DatabaseFile: Sendable {
             var byte = format
             try withUnsafeBytes(of: &byte) { try backend.write($0, at: 20 + slot) }
         }
+        try backend.flush()
         if durability == .full { try backend.syncData() }
         var flags = header.flags ^ 1
         try withUnsafeBytes(of: &flags) { try backend.write($0, at: 23) }
+        try backend.flush()
         if durability == .full { try backend.syncData() }
     }
 

@@ -23,8 +23,18 @@ open class FileBackend: @unchecked Sendable {
     /// Reads until `buffer` is full or the content ends; returns the number of bytes read.
     open func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int) throws -> Int { mustOverride() }
 
-    /// Writes all of `bytes`. Eight aligned bytes, or one byte, reach other readers of the file in one piece.
+    /// Writes all of `bytes`, at the latest with the next `flush`. Eight aligned bytes, or one byte, reach other readers of the
+    /// file in one piece.
     open func write(_ bytes: UnsafeRawBufferPointer, at position: Int) throws { mustOverride() }
+
+    /// Brings to the file what `write` has gathered (pages that must be encrypted); whoever reads the file sees it then.
+    open func flush() throws {}
+
+    /// Forgets what was written and not flushed: the commit has failed.
+    open func discard() {}
+
+    /// The content ends at a multiple of this; 8 for a plain file, a page for an encrypted one.
+    open var contentAlignment: Int { 8 }
 
     /// Makes the file at least `size` bytes long, with real blocks behind the new bytes; they read as zeros.
     open func preallocate(to size: Int) throws { mustOverride() }
