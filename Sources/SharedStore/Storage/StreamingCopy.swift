@@ -44,7 +44,7 @@ public struct StreamingCopy: Sendable {
     ///   - makeBackend: opens a new, empty file at the path it is given; by default a plain one.
     public func write(_ view: FileView, toPath path: String, replacing: Bool = false,
                       makeBackend: (String) throws -> FileBackend = { try PlainFile.createExclusively($0) }) throws {
-        if !replacing && (try StreamingCopy.exists(path)) { throw SystemError(call: "open", code: EEXIST, path: path) }
+        if try !replacing && StreamingCopy.exists(path) { throw SystemError(call: "open", code: EEXIST, path: path) }
         let temporary = StreamingCopy.temporaryName(for: path)
         try writeTemporary(view, temporary, makeBackend)
         do {
