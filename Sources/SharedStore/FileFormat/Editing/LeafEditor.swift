@@ -100,22 +100,25 @@ enum EnumStringLeafEditor: IntegerLeafEditor {
 /// Links with their table: two elements a value, (table key + 1) modulo 2^31 and object key + 1; null is (0, 0)
 /// (file-format-1 8.2).
 enum TypedLinkLeafEditor: LeafEditor {
-    typealias Element = (table: TableKey, object: ObjectKey)
+    typealias Element = TypedLink?
 
     static func create(_ arena: Arena) throws -> Int { try ArrayEditor.create(arena) }
 
     static func count(_ arena: Arena, _ ref: Int) throws -> Int { try ArrayEditor.count(arena, ref) / 2 }
 
-    @inline(__always) private static func encode(_ table: TableKey) -> Int64 { Int64(table.rawValue &+ 1 & 0x7FFF_FFFF) }
-
-    static func set(_ arena: Arena, _ ref: Int, _ index: Int, _ value: Element) throws -> Int {
-        let ref = try ArrayEditor.set(arena, ref, index &* 2, encode(value.table))
-        return try ArrayEditor.set(arena, ref, index &* 2 &+ 1, value.object.rawValue &+ 1)
+    private static func encode(_ value: TypedLink?) -> (table: Int64, object: Int64) {
+        guard let value else { return (0, 0) }
+        return (Int64((value.table.rawValue &+ 1) & 0x7FFF_FFFF), value.object.rawValue &+ 1)
     }
 
-    static func insert(_ arena: Arena, _ ref: Int, _ index: Int, _ value: Element) throws -> Int {
-        let ref = try ArrayEditor.insert(arena, ref, index &* 2, encode(value.table))
-        return try ArrayEditor.insert(arena, ref, index &* 2 &+ 1, value.object.rawValue &+ 1)
+    static func set(_ arena: Arena, _ ref: Int, _ index: Int, _ value: TypedLink?) throws -> Int {
+        let (table, object) = encode(value)
+        return try ArrayEditor.set(arena, try ArrayEditor.set(arena, ref, index &* 2, table), index &* 2 &+ 1, object)
+    }
+
+    static func insert(_ arena: Arena, _ ref: Int, _ index: Int, _ value: TypedLink?) throws -> Int {
+        let (table, object) = encode(value)
+        return try ArrayEditor.insert(arena, try ArrayEditor.insert(arena, ref, index &* 2, table), index &* 2 &+ 1, object)
     }
 
     static func erase(_ arena: Arena, _ ref: Int, _ index: Int) throws -> Int {
