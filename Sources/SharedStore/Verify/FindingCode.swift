@@ -134,6 +134,8 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case collisionMap = "collision.map"
     /// A tombstone without any backlink [2:30].
     case tombstoneUnlinked = "tombstone.unlinked"
+    /// A tombstone's key is not the one that follows from its primary key [2:30].
+    case tombstoneKey = "tombstone.key"
 
     // MARK: Values
     /// A leaf of nullable integers has no element that stands for null [1:10].

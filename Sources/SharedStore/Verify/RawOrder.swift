@@ -8,9 +8,11 @@ struct OrderCheck {
 extension VerificationRun {
     /// Rules 23 and 28: the values of a set, or the keys of a dictionary, ascend strictly, across leaves too.
     func verifyOrder(_ leaf: RawLeaf, _ start: Int, _ check: inout OrderCheck, _ ref: Int, code: FindingCode, duplicate: FindingCode) throws {
+        var isMixed = false
+        if case .mixed = leaf.parts { isMixed = true }
         for i in 0..<leaf.count {
             let next = value(leaf, i)
-            if let last = check.last, let order = RawOrder.compare(last, next), order >= 0 {
+            if let last = check.last, let order = RawOrder.compare(last, next, ordersNaN: isMixed), order >= 0 {
                 if order == 0 {
                     try error(duplicate, ref, "element \(start + i) equals the one before")
                 } else if isOlderFormat {
@@ -56,8 +58,9 @@ enum RawOrder {
         return order(a.count, b.count)
     }
 
-    /// Below, at or above 0 as `a` is below, equal to or above `b`; nil where the order is not defined (damage, NaN).
-    static func compare(_ a: RawValue, _ b: RawValue) -> Int? {
+    /// Below, at or above 0 as `a` is below, equal to or above `b`; nil where the order is not defined: damage, and NaN in
+    /// typed sets, which has no place there (file-format-2 6.1).
+    static func compare(_ a: RawValue, _ b: RawValue, ordersNaN: Bool = false) -> Int? {
         guard let p = rank(a), let q = rank(b) else { return nil }
         if p != q { return order(p, q) }
         switch (a, b) {
@@ -69,42 +72,28 @@ enum RawOrder {
         case (.uuid(let x), .uuid(let y)): return Int(memcmp(x, y, 16).signum())
         case (.typedLink(let t, let k), .typedLink(let u, let l)): return t != u ? order(t, u) : order(k, l)
         case (.key(let x), .key(let y)): return order(x, y)
-        default: return compareNumbers(a, b)
+        default: return compareNumbers(a, b, ordersNaN)
         }
     }
 
-    private static func compareNumbers(_ a: RawValue, _ b: RawValue) -> Int? {
+    private static func compareNumbers(_ a: RawValue, _ b: RawValue, _ ordersNaN: Bool) -> Int? {
         switch (a, b) {
         case (.int(let x), .int(let y)): return order(x, y)
-        case (.decimal, _), (_, .decimal):
-            guard let x = mixed(a), let y = mixed(b) else { return nil }
-            return compareMixed(x, y)
+        case (.float(let x), .float(let y)) where !x.isNaN && !y.isNaN: return order(x, y)
+        case (.double(let x), .double(let y)) where !x.isNaN && !y.isNaN: return order(x, y)
         default:
-            guard let x = double(a), let y = double(b) else {
-                guard let x = mixed(a), let y = mixed(b) else { return nil }
-                return compareMixed(x, y)
-            }
-            return x.isNaN || y.isNaN ? nil : order(x, y)
+            guard let x = mixed(a, ordersNaN), let y = mixed(b, ordersNaN) else { return nil }
+            return MixedOrder.compare(x, y)
         }
     }
 
-    private static func double(_ value: RawValue) -> Double? {
-        switch value {
-        case .float(let x): Double(x)
-        case .double(let x): x
-        default: nil
-        }
-    }
-
-    private static func mixed(_ value: RawValue) -> Mixed? {
+    private static func mixed(_ value: RawValue, _ ordersNaN: Bool) -> Mixed? {
         switch value {
         case .int(let x): .int(x)
-        case .float(let x): x.isNaN ? nil : .float(x)
-        case .double(let x): x.isNaN ? nil : .double(x)
+        case .float(let x): x.isNaN && !ordersNaN ? nil : .float(x)
+        case .double(let x): x.isNaN && !ordersNaN ? nil : .double(x)
         case .decimal(let x): .decimal(x)
         default: nil
         }
     }
-
-    private static func compareMixed(_ a: Mixed, _ b: Mixed) -> Int? { nil }
 }

@@ -15,6 +15,8 @@ extension VerificationRun {
         /// Called with each leaf of the column that was read whole.
         var onLeaf: ((RawLeaf) throws -> Void)?
         var lastKey: UInt64?
+        /// Hashes of the primary keys of a table without an index on them.
+        var primaryKeys: Set<UInt64> = []
         init(_ table: TableModel, isTombstones: Bool) {
             self.table = table
             self.isTombstones = isTombstones
@@ -233,8 +235,56 @@ extension VerificationRun {
         case .refs(let refs): try verifyBacklinks(refs, column, &owners)
         default: break
         }
+        if mode == .first, column === walk.table.primaryKey {
+            if walk.isTombstones { try verifyTombstoneKeys(leaf, column, walk.table) } else { try verifyUnindexedKeys(leaf, walk) }
+        }
         try walk.onLeaf?(leaf)
         return true
+    }
+
+    /// Rule 30: the key of a tombstone follows from its primary key, unless the collision map has another one.
+    private func verifyTombstoneKeys(_ leaf: RawLeaf, _ column: ColumnModel, _ table: TableModel) throws {
+        guard let rows else { return }
+        for i in 0..<leaf.count {
+            let key: GlobalKey?
+            switch value(leaf, i) {
+            case .null: key = GlobalKey(primaryKey: .null)
+            case .int(let v): key = GlobalKey(primaryKey: .int(v))
+            case .string(let text): key = GlobalKey(primaryKey: .string(String(decoding: text, as: UTF8.self)))
+            case .objectId(let p): key = GlobalKey(primaryKey: .objectId(ObjectIdValue(p)))
+            case .uuid(let p): key = GlobalKey(primaryKey: .uuid(UUIDValue(p)))
+            default: key = nil
+            }
+            if let key, rows.key(i) != key.hashedLocalKey.unresolved, table.collisions == nil {
+                try error(.tombstoneKey, leafRef(leaf), row: rows.key(i), "by its primary key a tombstone is \(key.hashedLocalKey.unresolved)")
+            }
+        }
+    }
+
+    /// Rule 14 for formats whose primary keys need no index: by hashes of the values, as many as fit into a bounded set.
+    private func verifyUnindexedKeys(_ leaf: RawLeaf, _ walk: ClusterWalk) throws {
+        guard let rows, let table = walk.table.indexRefs, let column = walk.table.primaryKey else { return }
+        let leafIndex = column.key.leafIndex
+        if leafIndex < table.count && table.unchecked(leafIndex) != 0 { return }
+        for i in 0..<leaf.count where walk.primaryKeys.count < 1 << 20 {
+            guard let data = IndexBytes(value(leaf, i)) else { continue }
+            var hash = mix(UInt64(bitPattern: Int64(data.count ?? -1)))
+            for offset in stride(from: 0, to: data.count ?? 0, by: 4) { hash = mix(hash ^ UInt64(UInt32(bitPattern: data.chunk(offset)))) }
+            if !walk.primaryKeys.insert(hash).inserted {
+                try error(.primaryKeyDuplicate, leafRef(leaf), row: rows.key(i), "another object has the same primary key")
+            }
+        }
+    }
+
+    private func leafRef(_ leaf: RawLeaf) -> Int {
+        switch leaf.parts {
+        case .integers(let node), .nullableIntegers(let node), .fixed(let node, _), .enumerated(let node, _): return node.ref
+        case .strings(let strings):
+            switch strings.parts {
+            case .short(let node), .big(let node), .small(let node, _, _): return node.ref
+            }
+        default: return 0
+        }
     }
 
     /// Rule 28 (file-format-2 5.9).
