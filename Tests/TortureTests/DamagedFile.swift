@@ -58,25 +58,24 @@ final class DamagedFile {
 
     func count(_ ref: Int) -> Int { Int(bytes[ref + 5]) << 16 | Int(bytes[ref + 6]) << 8 | Int(bytes[ref + 7]) }
     func flags(_ ref: Int) -> UInt8 { bytes[ref + 4] }
-    private func width(_ ref: Int) -> Int { 1 << Int(bytes[ref + 4] & 7) >> 1 }
+    private func width(_ ref: Int) -> Int { (1 << Int(bytes[ref + 4] & 7)) >> 1 }
 
     func element(_ ref: Int, _ index: Int) -> Int64 {
         let width = width(ref)
         if width == 0 { return 0 }
-        if width < 8 { return Int64(bytes[ref + 8 + index * width / 8] >> UInt8(index * width % 8)) & (1 << Int64(width) - 1) }
+        if width < 8 { return Int64(bytes[ref + 8 + index * width / 8] >> UInt8(index * width % 8)) & ((1 << Int64(width)) - 1) }
         var value: UInt64 = 0
         for i in 0..<(width / 8) { value |= UInt64(bytes[ref + 8 + index * width / 8 + i]) << UInt64(8 * i) }
         return Int64(bitPattern: value << UInt64(64 - width)) >> Int64(64 - width)
     }
 
-    func byteCount(_ ref: Int) -> Int {
+    private func payloadByteCount(_ ref: Int) -> Int {
         let n = count(ref)
-        let payload = switch flags(ref) >> 3 & 3 {
+        return switch flags(ref) >> 3 & 3 {
         case 0: (n * width(ref) + 7) / 8
         case 1: n * width(ref)
         default: n
         }
-        return 8 + (payload + 7) / 8 * 8
     }
 
     /// The node at the end of a path of element indexes from the top array on.
@@ -89,7 +88,7 @@ final class DamagedFile {
             node.widthMin = width(ref)
         } else {
             node.payloadCount = count(ref)
-            node.payload = Array(bytes[(ref + 8)..<(ref + byteCount(ref))])
+            node.payload = Array(bytes[(ref + 8)..<(ref + 8 + payloadByteCount(ref))])
         }
         return node
     }

@@ -304,6 +304,7 @@ extension VerificationRun {
             let walk = TreeWalk(LeafKind(.int, nullable: false, .tree))
             walk.onLeaf = { [self] leaf, _ in
                 if case .integers(let keys) = leaf.parts {
+                    try spend(leaf.count)
                     for j in 0..<leaf.count { backlink(origin: keys.unchecked(j), column, target: target) }
                 }
             }

@@ -223,6 +223,7 @@ extension VerificationRun {
         let list = TreeWalk(LeafKind(.int, nullable: false, .tree))
         list.onLeaf = { [self] leaf, start in
             guard case .integers(let keys) = leaf.parts else { return }
+            try spend(leaf.count)
             for i in 0..<leaf.count {
                 let key = ObjectKey(keys.unchecked(i))
                 let value = try verifyIndexedObject(key, walk, keys.ref)
@@ -280,6 +281,7 @@ extension VerificationRun {
                 guard let rows, stop == nil else { return }
                 columnName = name
                 do {
+                    try spend(leaf.count)
                     for i in 0..<leaf.count { try body(rows.key(i), value(leaf, i)) }
                 } catch { stop = error }
             }

@@ -14,7 +14,10 @@ extension VerificationRun {
             if mode == .first { try enterRows(leaf) }
             return nil
         }
-        try spend(leaf.count)
+        switch leaf.parts {
+        case .integers, .nullableIntegers: break
+        default: try spend(leaf.count)
+        }
         switch leaf.parts {
         case .integers, .links, .refs: break
         case .keys(let keys):

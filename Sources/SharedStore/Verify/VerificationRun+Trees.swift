@@ -114,6 +114,7 @@ extension VerificationRun {
             var strings: Set<[UInt8]> = []
             walk.onLeaf = { [self] leaf, start in
                 if onCollection != nil {
+                    try spend(leaf.count)
                     for i in 0..<leaf.count {
                         if case .string(let text) = value(leaf, i) { strings.insert(Array(text)) }
                     }

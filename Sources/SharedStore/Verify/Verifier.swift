@@ -138,7 +138,7 @@ final class VerificationRun {
         self.options = options
         limit = memory.state.pointee.fileLimit & ~7
         space = try SpaceMap.make(limit: limit)
-        elementLimit = options.elementLimit ?? 128 &* limit &+ (1 << 20)
+        elementLimit = options.elementLimit ?? 128 &* limit &+ (1 << 18)
         elementsLeft = elementLimit
     }
 
