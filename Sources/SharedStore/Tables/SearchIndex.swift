@@ -239,6 +239,8 @@ public struct SearchIndex {
 protocol IndexKey {
     /// The chunk of the bytes from `offset`, a multiple of 4, on.
     func chunk(_ offset: Int) -> Int32
+    /// Number of bytes, nil for null.
+    var byteCount: Int? { get }
 }
 
 /// 4, 8, 12 or 16 bytes in two words, the first byte lowest.
@@ -246,6 +248,7 @@ struct FixedIndexKey: IndexKey {
     let low: UInt64
     let high: UInt64
     let count: Int
+    @inline(__always) var byteCount: Int? { count }
 
     @inline(__always)
     init(_ low: UInt64, _ high: UInt64, _ count: Int) {
@@ -265,6 +268,7 @@ struct FixedIndexKey: IndexKey {
 /// Any number of bytes, or null.
 struct BytesIndexKey: IndexKey {
     let bytes: UnsafeRawBufferPointer?
+    @inline(__always) var byteCount: Int? { bytes?.count }
 
     @inline(__always) init(_ bytes: UnsafeRawBufferPointer?) { self.bytes = bytes }
 
