@@ -37,6 +37,20 @@ public final class Group: @unchecked Sendable {
         cache.withLock { $0.removeAll() }
     }
 
+    /// Reads the list of tables anew after a writer added, removed or renamed one, and keeps the given tables as they are.
+    func reloadList(topRef: Int, keeping tables: [(table: Table, topRef: Int)]) throws {
+        (names, entries) = try Group.read(memory, topRef)
+        self.topRef = topRef
+        for (table, ref) in tables where table.key.slot < entries.count { entries[table.key.slot] = Int64(ref) }
+        cache.withLock { cache in
+            cache.removeAll()
+            for (table, _) in tables { cache[table.key.rawValue] = table }
+        }
+    }
+
+    /// Lets the list show a table's new top array, after a write transaction made one.
+    func setEntry(_ slot: Int, _ ref: Int) { if slot < entries.count { entries[slot] = Int64(ref) } }
+
     private static func read(_ memory: Memory, _ topRef: Int) throws -> (names: [String], entries: [Int64]) {
         if topRef == 0 { return ([], []) }
         let top = try memory.refs(topRef, "group top")

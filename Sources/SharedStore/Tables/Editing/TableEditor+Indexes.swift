@@ -1,0 +1,148 @@
+/// Indexes are kept in step with rows (file-format-2 7.9).
+extension TableEditor {
+    private func editor(_ column: Column) -> SearchIndexEditor {
+        SearchIndexEditor(arena: arena, isFullWord: column.attributes.contains(.fullTextIndexed) || column.collection == .list)
+    }
+
+    func isIndexed(_ column: Column) -> Bool { indexRoots[column.key.leafIndex] != 0 }
+
+    /// Adds `key` under a value of a scalar column, or under its words where the index is full text.
+    func insertIntoIndex(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
+        if column.attributes.contains(.fullTextIndexed) {
+            for token in column.tokens(value) { try insertWord(column, key, token) }
+            return
+        }
+        let root = indexRoots[column.key.leafIndex]
+        let valueOf: (ObjectKey) throws -> Mixed = { [table] in
+            guard let row = try table.find($0) else { throw FormatError(ref: root, "index of column \(column.key) holds the key \($0) of no object") }
+            return try row.indexedValue(column)
+        }
+        let newRoot: Int
+        if case .int(let v) = value, column.type == .int {
+            newRoot = try editor(column).insert(root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8), value, in: column, valueOf: valueOf)
+        } else {
+            newRoot = try SearchIndex.withIndexBytes(value, in: column) {
+                try editor(column).insert(root, key, BytesIndexKey($0), value, in: column, valueOf: valueOf)
+            }
+        }
+        try setIndexRoot(column.key.leafIndex, newRoot)
+    }
+
+    func eraseFromIndex(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
+        if column.attributes.contains(.fullTextIndexed) {
+            for token in column.tokens(value) { try eraseWord(column, key, token) }
+            return
+        }
+        let root = indexRoots[column.key.leafIndex]
+        let newRoot = try SearchIndex.withIndexBytes(value, in: column) { try editor(column).erase(root, key, BytesIndexKey($0)) }
+        try setIndexRoot(column.key.leafIndex, newRoot)
+    }
+
+    /// The value of an indexed scalar column changes; called before the row does.
+    func changeIndex(_ column: Column, _ key: ObjectKey, from old: Mixed, to new: Mixed) throws {
+        if column.attributes.contains(.fullTextIndexed) {
+            let before = column.tokens(old), after = column.tokens(new)
+            for token in before.subtracting(after) { try eraseWord(column, key, token) }
+            for token in after.subtracting(before) { try insertWord(column, key, token) }
+            return
+        }
+        // Bytes and value are compared: values that are equal may stand under different bytes.
+        if old == new { return }
+        try eraseFromIndex(column, key, old)
+        try insertIntoIndex(column, key, new)
+    }
+
+    func insertWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]) throws {
+        let root = try word.withIndexKey { try editor(column).insert(indexRoots[column.key.leafIndex], key, $0, .null, in: column) { _ in .null } }
+        try setIndexRoot(column.key.leafIndex, root)
+    }
+
+    func eraseWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]) throws {
+        let root = try word.withIndexKey { try editor(column).erase(indexRoots[column.key.leafIndex], key, $0) }
+        try setIndexRoot(column.key.leafIndex, root)
+    }
+
+    /// Takes an object out of all indexes, before its row goes.
+    func removeFromIndexes(_ key: ObjectKey) throws {
+        for (leafIndex, root) in indexRoots.enumerated() where root != 0 {
+            guard let column = columns[leafIndex], let row = try table.find(key) else { continue }
+            if column.collection == .list {
+                var words = Set<[UInt8]>()
+                try row.list(column).forEach { if case .string(let s) = $0 { words.insert(Array(s.utf8)) } }
+                for word in words { try eraseWord(column, key, word) }
+            } else {
+                try eraseFromIndex(column, key, try row.indexedValue(column))
+            }
+        }
+    }
+
+    /// Types that can have a general index, as scalar or as list of strings.
+    static func isIndexable(_ column: Column) -> Bool {
+        if column.collection == .list { return column.type == .string }
+        return column.collection == nil && [.int, .bool, .string, .timestamp, .objectId, .uuid, .mixed].contains(column.type)
+    }
+
+    /// Gives a column a general or full-text index over all its objects; does nothing where it has that index already.
+    public func addIndex(_ key: ColumnKey, fullText: Bool = false) throws {
+        let column = try column(key)
+        let possible = fullText ? column.type == .string && column.collection == nil && table.primaryKeyColumn?.key != key : Self.isIndexable(column)
+        guard possible else { throw TableError.notIndexable(table: table.name, column: table.name(of: column)) }
+        let flag: ColumnAttributes = fullText ? .fullTextIndexed : .indexed
+        if column.attributes.contains(flag) { return }
+        if column.attributes.contains(fullText ? .indexed : .fullTextIndexed) { try removeIndex(key) }
+        try setAttributes(try self.column(key), try self.column(key).attributes.union(flag))
+        try buildIndex(try self.column(key))
+    }
+
+    /// Removes the index that was asked for; that of a primary key stays.
+    public func removeIndex(_ key: ColumnKey) throws {
+        let column = try column(key)
+        try setAttributes(column, column.attributes.subtracting([.indexed, .fullTextIndexed]))
+        if table.primaryKeyColumn?.key != key { try dropIndex(try self.column(key)) }
+    }
+
+    func dropIndex(_ column: Column) throws {
+        let root = indexRoots[column.key.leafIndex]
+        if root == 0 { return }
+        try beginChange()
+        try arena.releaseTree(root)
+        try setIndexRoot(column.key.leafIndex, 0)
+    }
+
+    /// Makes the index of a column from its rows, in key order; keeps one that is there.
+    func buildIndex(_ column: Column) throws {
+        if indexRoots[column.key.leafIndex] != 0 { return }
+        try beginChange()
+        try setIndexRoot(column.key.leafIndex, try SearchIndexEditor.create(arena))
+        try table.forEachObject { row in
+            if column.collection == .list {
+                var words = Set<[UInt8]>()
+                try row.list(column).forEach { if case .string(let s) = $0 { words.insert(Array(s.utf8)) } }
+                for word in words { try insertWord(column, row.key, word) }
+            } else {
+                try insertIntoIndex(column, row.key, try row.indexedValue(column))
+            }
+        }
+    }
+}
+
+extension ObjectRow {
+    /// The value of a scalar column as the index holds it: nested collections by their kind, links to lost objects as null.
+    func indexedValue(_ column: Column) throws -> Mixed { try value(column) }
+}
+
+extension Column {
+    /// The words of a text; none for null.
+    func tokens(_ value: Mixed) -> Set<[UInt8]> {
+        if case .string(let s) = value { FullTextTokenizer.tokens(s) } else { [] }
+    }
+}
+
+extension Array where Element == UInt8 {
+    /// The bytes as an index key, an empty array being different from null.
+    func withIndexKey<R>(_ body: (BytesIndexKey) throws -> R) rethrows -> R {
+        try withUnsafeBytes {
+            try body(BytesIndexKey($0.baseAddress == nil || isEmpty ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0))
+        }
+    }
+}

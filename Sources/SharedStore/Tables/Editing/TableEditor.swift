@@ -1,0 +1,171 @@
+/// Changes to one table: its objects and columns (file-format-2 sections 2 to 5, 7, 8).
+///
+/// Holds the table's top array and cluster tree as they stand in the arena. `table` shows the same to readers. Belongs to the
+/// thread of the write transaction.
+public final class TableEditor {
+    unowned let group: GroupEditor
+    let arena: Arena
+    /// The table for reading; always up to date.
+    public let table: Table
+    /// Ref of the top array, in the arena, with all 14 slots.
+    private(set) var top: Int
+    /// Something was changed: the content version grows at commit.
+    var isModified = false
+    /// Root of the cluster tree of live objects.
+    var tree: Int
+    /// Roots of the indexes by leaf index, 0 for none.
+    private(set) var indexRoots: [Int] = []
+    /// Columns by leaf index.
+    private(set) var columns: [Column?] = []
+    /// Changes to the cluster trees, with what they need to know of each column.
+    private(set) var clusters: ClusterTreeEditor
+
+    init(_ group: GroupEditor, _ table: Table) throws {
+        self.group = group
+        arena = group.arena
+        self.table = table
+        top = table.topRef
+        tree = table.tree.ref
+        clusters = ClusterTreeEditor(group.arena, columns: [])
+        try readColumns()
+    }
+
+    /// A new table's top array (file-format-2 section 2).
+    static func createTop(_ arena: Arena, _ key: TableKey, _ kind: TableKind) throws -> Int {
+        let spec = try arena.makeRefs(count: 6)
+        arena.setElement(spec, 0, try ArrayEditor.create(arena))
+        arena.setElement(spec, 1, try NameArrayEditor.create(arena))
+        arena.setElement(spec, 2, try ArrayEditor.create(arena))
+        arena.setElement(spec, 5, try ArrayEditor.create(arena))
+        let tree = try arena.makeRefs(count: 1)
+        arena.setElement(tree, 0, Arena.tag(0))
+        let top = try arena.makeRefs(count: TableSlot.count)
+        arena.setElement(top, TableSlot.spec, spec)
+        arena.setElement(top, TableSlot.tree, tree)
+        arena.setElement(top, TableSlot.key, Arena.tag(Int(key.rawValue)))
+        arena.setElement(top, TableSlot.indexes, try arena.makeRefs(count: 0))
+        arena.setElement(top, TableSlot.columnKeySequence, Arena.tag(0))
+        arena.setElement(top, TableSlot.contentVersion, Arena.tag(0))
+        arena.setElement(top, TableSlot.oppositeTables, try ArrayEditor.create(arena))
+        arena.setElement(top, TableSlot.oppositeColumns, try ArrayEditor.create(arena))
+        arena.setElement(top, TableSlot.flags, Arena.tag(kind.rawValue))
+        return top
+    }
+
+    /// Called before the first change of every operation: the top array becomes writable.
+    func beginChange() throws {
+        if isModified && arena.memory.isInArena(top) { return }
+        let count = arena.memory.isInArena(top) ? arena.header(top).count : try arena.memory.node(top).count
+        let missing = max(0, TableSlot.count - count)
+        let old = top
+        top = try arena.writableRefs(top, growth: missing)
+        for _ in 0..<missing { arena.insertElement(top, arena.header(top).count, 0) }
+        isModified = true
+        if top != old { group.group.setEntry(table.key.slot, top) }
+    }
+
+    /// Stores the roots and counts the change; returns the top array.
+    func finish() throws -> Int {
+        arena.setElement(top, TableSlot.tree, tree)
+        arena.setElement(top, TableSlot.contentVersion, Arena.tag(Arena.untag(arena.element(top, TableSlot.contentVersion)) &+ 1))
+        isModified = false
+        return top
+    }
+
+    func topElement(_ slot: Int) -> Int64 { arena.element(top, slot) }
+    func setTopElement(_ slot: Int, _ value: Int64) { arena.setElement(top, slot, value) }
+
+    /// Reads the columns anew after the schema changed; readers of `table` see them too.
+    func reloadSchema() throws {
+        arena.setElement(top, TableSlot.tree, tree)
+        try table.reload(topRef: top)
+        try readColumns()
+    }
+
+    private func readColumns() throws {
+        columns = []
+        indexRoots = []
+        for column in table.columns {
+            while columns.count <= column.key.leafIndex {
+                columns.append(nil)
+                indexRoots.append(0)
+            }
+            columns[column.key.leafIndex] = column
+            indexRoots[column.key.leafIndex] = try table.indexRef(of: column)
+        }
+        clusters = ClusterTreeEditor(arena, columns: try table.columns.compactMap {
+            ClusterColumn($0.key, enumDefault: $0.isEnumerated ? try enumPosition(of: $0.defaultValue, $0) : nil)
+        })
+    }
+
+    func setIndexRoot(_ leafIndex: Int, _ root: Int) throws {
+        if indexRoots[leafIndex] == root { return }
+        indexRoots[leafIndex] = root
+        let indexes = try arena.writableRefs(arena.child(top, TableSlot.indexes))
+        arena.setElement(indexes, leafIndex, root)
+        arena.setElement(top, TableSlot.indexes, indexes)
+        table.setIndexes(indexes)
+    }
+
+    /// The editor of another table, or of this one.
+    func other(_ key: TableKey) throws -> TableEditor { key == table.key ? self : try group.editor(key) }
+
+    // MARK: Rows
+
+    typealias Row = ClusterTreeEditor.RowPlace
+
+    /// The row of an object, ready to be changed. Unresolved keys are looked for among the tombstones.
+    /// - Throws: `TableError.noSuchObject`.
+    @inline(__always)
+    func writableRow(_ key: ObjectKey) throws -> Row {
+        try beginChange()
+        if key.rawValue < 0 { return try writableTombstone(key) }
+        let old = tree
+        guard let row = try clusters.makeRowWritable(&tree, key) else { throw noSuchObject(key) }
+        if tree != old { try table.setTree(tree) }
+        return row
+    }
+
+    private func writableTombstone(_ key: ObjectKey) throws -> Row {
+        var root = Int(topElement(TableSlot.tombstones))
+        guard root != 0, let row = try clusters.makeRowWritable(&root, key) else { throw noSuchObject(key) }
+        setTombstones(root)
+        return row
+    }
+
+    func setTombstones(_ root: Int) {
+        setTopElement(TableSlot.tombstones, Int64(root))
+        table.tombstonesRef = root
+    }
+
+    @inline(never)
+    func noSuchObject(_ key: ObjectKey) -> TableError { .noSuchObject(table: table.name, key: key.rawValue) }
+
+    /// Ref of a column's leaf in the row's cluster.
+    @inline(__always)
+    func cell(_ row: Row, _ column: Column) throws -> Int { try clusters.columnLeaf(row, column.key.leafIndex) }
+
+    @inline(__always)
+    func setCell(_ row: Row, _ column: Column, _ ref: Int) { clusters.setColumnLeaf(row, column.key.leafIndex, ref) }
+
+    /// A column of this table by its key.
+    func column(_ key: ColumnKey) throws -> Column {
+        guard key.leafIndex < columns.count, let column = columns[key.leafIndex], column.key == key else {
+            throw TableError.noSuchColumn(table: table.name, column: "#\(key)")
+        }
+        return column
+    }
+
+    /// A public column of this table by its name.
+    public func column(named name: String) throws -> Column {
+        guard let column = table.column(named: name) else { throw TableError.noSuchColumn(table: table.name, column: name) }
+        return column
+    }
+
+    /// Releases every node of the table; its columns have been unlinked.
+    func releaseAll() throws {
+        try beginChange()
+        arena.setElement(top, TableSlot.tree, tree)
+        try arena.releaseTree(top)
+    }
+}
