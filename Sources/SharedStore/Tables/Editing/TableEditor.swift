@@ -25,7 +25,7 @@ public final class TableEditor {
         arena = group.arena
         self.table = table
         top = table.topRef
-        tree = table.tree.ref
+        tree = table.tree.root.ref
         clusters = ClusterTreeEditor(group.arena, columns: [])
         try readColumns()
     }
