@@ -7,6 +7,9 @@ struct SearchIndexEditor {
     let arena: Arena
     /// Complete words: full text, and lists of strings. The objects are not consulted then.
     let isFullWord: Bool
+    /// The word of a list of strings that an entry stands for, found in the object itself: the path alone leaves words with an
+    /// 'X' in their last chunk open. Nil for full text, whose words have no capitals.
+    var wordOf: ((ObjectKey, _ path: [UInt8]) throws -> [UInt8]?)?
 
     /// Entries of a node.
     static let entryCountMax = 1000
@@ -134,11 +137,11 @@ struct SearchIndexEditor {
     /// What an entry with one key becomes when another key comes to it; nil where it stays.
     private func joinSingle<Key: IndexKey>(_ present: ObjectKey, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ chunk: Int32, _ offset: Int,
                                            _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed) throws -> Int64? {
-        if present == key { return nil }
+        if present == key && !isFullWord { return nil }
         let next = offset + 4
         return try withPresentBytes(present, bytes, chunk, offset, column, valueOf) { presentBytes, presentValue in
             let order = isFullWord ? (presentBytes.equals(bytes) ? 0 : 1) : Mixed.compare(presentValue, value)
-            if order == 0 { return Int64(try makeList(min(present, key), max(present, key))) }
+            if order == 0 { return present == key ? nil : Int64(try makeList(min(present, key), max(present, key))) }
             if presentBytes.equals(bytes) || next > Self.indexedByteCountMax {
                 return Int64(try order < 0 ? makeList(present, key) : makeList(key, present))
             }
@@ -204,7 +207,7 @@ struct SearchIndexEditor {
     }
 
     /// Calls `body` with the index bytes and the value of an entry that is there already. In full-word mode the word is put
-    /// together from the path, which it shares with `bytes`, and the last chunk (file-format-2 7.6).
+    /// together from the path, which it shares with `bytes`, and the last chunk (file-format-2 7.6), or found in the object.
     private func withPresentBytes<Key: IndexKey, R>(_ present: ObjectKey, _ bytes: Key, _ chunk: Int32, _ offset: Int, _ column: Column,
                                                     _ valueOf: (ObjectKey) throws -> Mixed, _ body: (BytesIndexKey, Mixed) throws -> R) throws -> R {
         guard isFullWord else {
@@ -214,8 +217,15 @@ struct SearchIndexEditor {
         var word: [UInt8] = []
         for start in stride(from: 0, to: offset, by: 4) { withUnsafeBytes(of: bytes.chunk(start).bigEndian) { word.append(contentsOf: $0) } }
         let last = withUnsafeBytes(of: chunk.bigEndian) { Array($0) }
-        let length = last.lastIndex(of: UInt8(ascii: "X")) ?? 4
-        word.append(contentsOf: last[..<length])
+        // A chunk of 0 is behind the end of its word, which then ends in the chunk before.
+        let isBehind = chunk == 0 && offset > 0
+        if let wordOf, isBehind || last.contains(UInt8(ascii: "X")), let exact = try wordOf(present, word + last) {
+            word = exact
+        } else if isBehind {
+            if let end = word[(offset - 4)...].lastIndex(of: UInt8(ascii: "X")) { word.removeSubrange(end...) }
+        } else {
+            word.append(contentsOf: last[..<(last.lastIndex(of: UInt8(ascii: "X")) ?? 4)])
+        }
         return try word.withUnsafeBytes {
             try body(BytesIndexKey($0.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0), .null)
         }

@@ -122,6 +122,11 @@ extension TableEditor {
         let isSameCollection = (value == .list && old.value == .list) || (value == .dictionary && old.value == .dictionary)
         if !isSameCollection {
             if old.value != value || form.elementType == .mixed { try removeLinks(form.column, identity.object, of: old.value, nested: { old.nested }, depth: 0) }
+            if isIndexedList(form), old.value != value {
+                // Before the list changes: the index looks words up in it.
+                if case .string(let s) = old.value, try occurrences(identity, old.value) == 1 { try eraseWord(form.column, identity.object, Array(s.utf8)) }
+                if case .string(let s) = value { try insertWord(form.column, identity.object, Array(s.utf8)) }
+            }
             try editCollection(identity) { root, form in
                 if value == .list || value == .dictionary {
                     let salt = try newSalt(root, count)
@@ -132,10 +137,6 @@ extension TableEditor {
                 return try TypedTreeEditor.set(arena, root, form.elementType, isNullable: form.isNullable, index, value)
             }
             if old.value != value || form.elementType == .mixed, case .link(let target, let key) = value { try addBacklink(form.column, identity.object, target, key) }
-            if isIndexedList(form), old.value != value {
-                if case .string(let s) = old.value, try !contains(identity, old.value) { try eraseWord(form.column, identity.object, Array(s.utf8)) }
-                if case .string(let s) = value { try insertWord(form.column, identity.object, Array(s.utf8)) }
-            }
         }
         group.changes.collectionSet(index, identity)
         try clearUnresolvedFlag(identity, form, removed: old.value)
@@ -154,7 +155,7 @@ extension TableEditor {
         try removeLinks(form.column, identity.object, of: old.value, nested: { old.nested }, depth: 0)
         try editCollection(identity) { root, form in try TypedTreeEditor.erase(arena, root, form.elementType, isNullable: form.isNullable, index) }
         group.changes.collectionErase(index, identity)
-        if isIndexedList(form), case .string(let s) = old.value, try !contains(identity, old.value) { try eraseWord(form.column, identity.object, Array(s.utf8)) }
+        if isIndexedList(form), case .string(let s) = old.value, try occurrences(identity, old.value) == 0 { try eraseWord(form.column, identity.object, Array(s.utf8)) }
         try clearUnresolvedFlag(identity, form, removed: old.value)
     }
 
@@ -282,11 +283,11 @@ extension TableEditor {
         return StoredElement(value: value, nested: try leaf.nestedRef(index - start), salt: try leaf.key(index - start))
     }
 
-    private func contains(_ identity: Identity, _ value: Mixed) throws -> Bool {
+    private func occurrences(_ identity: Identity, _ value: Mixed) throws -> Int {
         let (root, form) = try collection(identity)
-        var found = false
-        try reader(root, form).forEach { if $0 == value { found = true } }
-        return found
+        var count = 0
+        try reader(root, form).forEach { if $0 == value { count += 1 } }
+        return count
     }
 
     /// After an unresolved link went: is there another one?

@@ -1,7 +1,23 @@
 /// Indexes are kept in step with rows (file-format-2 7.9).
 extension TableEditor {
     private func editor(_ column: Column) -> SearchIndexEditor {
-        SearchIndexEditor(arena: arena, isFullWord: column.attributes.contains(.fullTextIndexed) || column.collection == .list)
+        guard column.collection == .list else { return SearchIndexEditor(arena: arena, isFullWord: column.attributes.contains(.fullTextIndexed)) }
+        return SearchIndexEditor(arena: arena, isFullWord: true) { [table] key, path in
+            // The word of the object's list that ends within the last chunk of the path.
+            guard let row = try table.find(key) else { return nil }
+            var found: [UInt8]?
+            try row.list(column).forEach {
+                guard found == nil, case .string(let s) = $0 else { return }
+                let word = Array(s.utf8)
+                let isOnPath = word.withIndexKey { key in
+                    path.withUnsafeBytes { p in
+                        stride(from: 0, to: path.count, by: 4).allSatisfy { key.chunk($0) == p.loadUnaligned(fromByteOffset: $0, as: Int32.self).bigEndian }
+                    }
+                }
+                if word.count <= path.count && isOnPath { found = word }
+            }
+            return found
+        }
     }
 
     func isIndexed(_ column: Column) -> Bool { indexRoots[column.key.leafIndex] != 0 }
