@@ -176,6 +176,8 @@ extension TableEditor {
             let leaf = try found.leaf(MixedLeaf.self, column)
             let value = try leaf.value(found.index)
             if case .link(target, from) = value {
+                // Indexes hold links to lost objects as null.
+                if isIndexed(column) { try changeIndex(column, key, from: value.resolved, to: Mixed.link(target, to).resolved) }
                 let row = try writableRow(key)
                 setCell(row, column, try MixedLeafEditor.set(arena, cell(row, column), row.row, .link(target, to)))
                 group.changes.set(column.key, of: key, in: table.key)
