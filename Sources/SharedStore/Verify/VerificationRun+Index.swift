@@ -203,6 +203,8 @@ extension VerificationRun {
             if isHabit { try warning(.indexPlace, ref, row: key, what) } else { try error(.indexPlace, ref, row: key, what) }
             break
         }
+        // An unresolved link counts as null (file-format-2 7.4).
+        if case .typedLink(_, let target) = value, target < 0 { return .null }
         return value
     }
 
