@@ -30,6 +30,8 @@
             if depth < 1 || depth > ClusterTree.depthMax { throw FormatError(ref: ref, "cluster node has depth \(depth)") }
             try ClusterTree.checkInner(root, depth)
             count = try root.tagged(2)
+            // Nobody shall loop or allocate by a count that cannot be true.
+            if count / ClusterTree.nodeCapacity > memory.nodeCountMax { throw FormatError(ref: ref, "cluster tree claims \(count) objects, more than the file can hold") }
         } else {
             depth = 0
             count = try ClusterTree.leafCount(memory, root)
