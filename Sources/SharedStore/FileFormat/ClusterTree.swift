@@ -52,7 +52,7 @@
             level &-= 1
             node = try self.child(node, child, level)
         }
-        guard node.count > 0 else { throw FormatError(ref: node.ref, "cluster leaf without slots") }
+        guard node.count > 0 else { throw ClusterTree.slotError(node) }
         let first = node.unchecked(0)
         if first & 1 != 0 {
             if k >= UInt64(bitPattern: first) >> 1 || k >= UInt64(ClusterTree.nodeCapacity) { return nil }
@@ -76,7 +76,7 @@
             return (Int(i), i << shift)
         }
         let offsets = try memory.node(Int(truncatingIfNeeded: first))
-        if offsets.count != last &+ 1 { throw FormatError(ref: offsets.ref, "\(offsets.count) offsets for \(last + 1) children") }
+        if offsets.count != last &+ 1 { throw ClusterTree.offsetError(offsets, last + 1) }
         if last > 0 {
             // Keys of tables without primary key leave gaps of a fixed power of two: the child's number is a shift away.
             let guess = min(k >> UInt64(offsets.uncheckedUnsigned(1).trailingZeroBitCount & 63), UInt64(last))
@@ -94,15 +94,30 @@
     private func child(_ node: Node, _ index: Int, _ level: Int) throws -> Node {
         let ref = node.unchecked(index &+ 3)
         let child = try memory.node(Int(truncatingIfNeeded: ref))
-        if child.isInner != (level > 0) { throw FormatError(ref: child.ref, "cluster node is not on the level its parent says") }
+        if child.isInner != (level > 0) { throw ClusterTree.levelError(child) }
         if level > 0 { try ClusterTree.checkInner(child, level) }
         return child
     }
 
     @inline(__always)
     private static func checkInner(_ node: Node, _ level: Int) throws {
-        if node.count < 4 || node.count > nodeCapacity &+ 3 || node.widthType != 0 { throw FormatError(ref: node.ref, "inner cluster node with \(node.count) elements") }
-        if node.unchecked(1) != Int64(level &* 2 &+ 1) { throw FormatError(ref: node.ref, "inner cluster node of depth \(node.unchecked(1) >> 1), expected \(level)") }
+        if node.count < 4 || node.count > nodeCapacity &+ 3 || node.widthType != 0 { throw slotError(node) }
+        if node.unchecked(1) != Int64(level &* 2 &+ 1) { throw depthError(node, level) }
+    }
+
+    // Errors are made out of line, so that a lookup stays small where it is inlined.
+
+    @inline(never) private static func slotError(_ node: Node) -> FormatError {
+        FormatError(ref: node.ref, "\(node.isInner ? "inner node" : "leaf") of a cluster tree with flags 0x\(String(node.flags, radix: 16)) and \(node.count) elements")
+    }
+    @inline(never) private static func offsetError(_ offsets: Node, _ children: Int) -> FormatError {
+        FormatError(ref: offsets.ref, "\(offsets.count) offsets for \(children) children of a cluster node")
+    }
+    @inline(never) private static func levelError(_ node: Node) -> FormatError {
+        FormatError(ref: node.ref, "cluster node is not on the level its parent says")
+    }
+    @inline(never) private static func depthError(_ node: Node, _ level: Int) -> FormatError {
+        FormatError(ref: node.ref, "inner cluster node of depth \(node.unchecked(1) >> 1), expected \(level)")
     }
 
     /// First position whose key is not below `k`. Keys are distinct, so it is at most `k - keys[0]`.
@@ -131,9 +146,14 @@
         return low
     }
 
+    /// Objects below a node of the given level.
+    private func size(_ node: Node, _ level: Int) throws -> Int {
+        level > 0 ? try node.tagged(2) : try ClusterTree.leafCount(memory, node)
+    }
+
     /// Rows of a leaf.
     static func leafCount(_ memory: Memory, _ node: Node) throws -> Int {
-        guard node.hasRefs, node.widthType == 0, node.count > 0 else { throw FormatError(ref: node.ref, "cluster leaf with flags \(node.flags) and \(node.count) slots") }
+        guard node.hasRefs, node.widthType == 0, node.count > 0 else { throw slotError(node) }
         let first = node.unchecked(0)
         let n = first & 1 != 0 ? Int(truncatingIfNeeded: UInt64(bitPattern: first) >> 1) : try memory.node(Int(truncatingIfNeeded: first)).count
         if n > nodeCapacity { throw FormatError(ref: node.ref, "cluster leaf with \(n) rows") }
@@ -177,7 +197,7 @@
         let first = node.unchecked(0)
         if first == 0 { return nil }
         let offsets = try memory.node(Int(truncatingIfNeeded: first))
-        if offsets.count != node.count - 3 { throw FormatError(ref: offsets.ref, "\(offsets.count) offsets for \(node.count - 3) children") }
+        if offsets.count != node.count - 3 { throw ClusterTree.offsetError(offsets, node.count - 3) }
         return offsets
     }
 
@@ -191,15 +211,28 @@
         while level > 0 {
             let offsets = try childOffsets(node)
             let children = node.count - 3
-            var i = 0
-            var next = try child(node, 0, level - 1)
-            while true {
-                let size = level > 1 ? try next.tagged(2) : try ClusterTree.leafCount(memory, next)
-                if remaining < size { break }
-                remaining -= size
-                i += 1
-                if i == children { throw FormatError(ref: node.ref, "inner cluster node counts more objects than its children have") }
-                next = try child(node, i, level - 1)
+            // Where all children but the last are full, as after inserting in key order, the child's number is a division away.
+            let full = 1 << (8 * level), size = try node.tagged(2)
+            var i = children - 1
+            var next = try child(node, i, level - 1)
+            // On the highest level the product could overflow; no tree is that full.
+            let before = level < ClusterTree.depthMax ? i * full : 0
+            if try level < ClusterTree.depthMax && size - before == self.size(next, level - 1) {
+                if remaining < before {
+                    i = remaining / full
+                    next = try child(node, i, level - 1)
+                }
+                remaining -= i * full
+            } else {
+                i = 0
+                while true {
+                    next = try child(node, i, level - 1)
+                    let size = try self.size(next, level - 1)
+                    if remaining < size { break }
+                    remaining -= size
+                    i += 1
+                    if i == children { throw FormatError(ref: node.ref, "inner cluster node counts more objects than its children have") }
+                }
             }
             offset &+= offsets.map { $0.uncheckedUnsigned(i) } ?? UInt64(i) << UInt64(8 * level)
             node = next

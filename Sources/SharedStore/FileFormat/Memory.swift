@@ -59,7 +59,7 @@ open class PageSource {
         let node = Node(ref: ref, header: header)
         // Width type 3 is unassigned. A node of bytes (type 2) has width code 0 or 1; one above 4 would let the element
         // accessors, which trust the width type, read behind the payload.
-        if node.flags & 0x1F > 0x14 { throw FormatError(ref: ref, "node has width type \(node.widthType) with width code \(node.flags & 7)") }
+        if node.flags & 0x1F > 0x14 { throw widthError(node) }
         if node.payloadByteCount > 0 { _ = try bytes(at: ref, length: 8 + node.payloadByteCount) }
         return node
     }
@@ -67,6 +67,9 @@ open class PageSource {
     /// True when the node at `ref` was made by the running write transaction and may be changed in place.
     @inline(__always) public func isInArena(_ ref: Int) -> Bool { ref >= state.pointee.arenaStart }
 
+    @inline(never) private func widthError(_ node: Node) -> FormatError {
+        FormatError(ref: node.ref, "node has width type \(node.widthType) with width code \(node.flags & 7)")
+    }
     @inline(never) private func unaligned(_ ref: Int) -> FormatError { FormatError(ref: ref, "ref is not a multiple of 8") }
     @inline(never) private func outOfBounds(_ ref: Int, _ length: Int) -> FormatError {
         FormatError(ref: ref, "node of at least \(length) bytes lies outside the \(state.pointee.fileLimit) bytes of this version")

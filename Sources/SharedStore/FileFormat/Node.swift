@@ -95,7 +95,7 @@
     public func optionalRef(_ index: Int) throws -> Int {
         guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return 0 }
         let v = unchecked(index)
-        if v & 1 != 0 || v < 0 { throw FormatError(ref: ref, "element \(index) is \(v), not a ref") }
+        if v & 1 != 0 || v < 0 { throw refError(index, v) }
         return Int(v)
     }
 
@@ -103,7 +103,7 @@
     @inline(__always)
     public func requiredRef(_ index: Int) throws -> Int {
         let r = try optionalRef(index)
-        if r == 0 { throw FormatError(ref: ref, "element \(index) has no ref") }
+        if r == 0 { throw missingRefError(index) }
         return r
     }
 
@@ -113,10 +113,21 @@
         guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return 0 }
         let v = unchecked(index)
         if v == 0 { return 0 }
-        if v & 1 == 0 { throw FormatError(ref: ref, "element \(index) is a ref, not a number") }
+        if v & 1 == 0 { throw taggedError(index) }
         return Int(truncatingIfNeeded: UInt64(bitPattern: v) >> 1)
     }
 
+    // Errors are made out of line, so that the accessors above stay small where they are inlined.
+
+    @inline(never) func refError(_ index: Int, _ v: Int64) -> FormatError {
+        FormatError(ref: ref, "element \(index) is \(v), not a ref")
+    }
+    @inline(never) func missingRefError(_ index: Int) -> FormatError {
+        FormatError(ref: ref, "element \(index) has no ref")
+    }
+    @inline(never) func taggedError(_ index: Int) -> FormatError {
+        FormatError(ref: ref, "element \(index) is a ref, not a number")
+    }
     @inline(never) func indexError(_ index: Int) -> FormatError {
         FormatError(ref: ref, "element \(index) asked of a node with \(count)")
     }
