@@ -1,0 +1,108 @@
+/// What a query must know about the classes of a file: names, types and links.
+///
+/// A front end with models of its own implements this, so that its queries know renamed properties and linking objects that
+/// the file does not name; `GroupQuerySchema` is what the file alone tells.
+public protocol QuerySchema {
+    /// The class with that name, without the prefix that class tables have in the file.
+    func queryClass(named name: String) -> QueryClass?
+    func queryClass(_ table: TableKey) -> QueryClass?
+}
+
+public struct QueryClass: Sendable {
+    public var name: String
+    public var table: TableKey
+    public var primaryKey: QueryProperty?
+    private var properties: [String: QueryProperty] = [:]
+
+    public init(name: String, table: TableKey, primaryKey: QueryProperty? = nil) {
+        self.name = name
+        self.table = table
+        self.primaryKey = primaryKey
+    }
+
+    public func property(_ name: String) -> QueryProperty? { properties[name] }
+
+    /// Makes `property` known by `name`; it may be known by several names.
+    public mutating func add(_ property: QueryProperty, as name: String) { properties[name] = property }
+}
+
+/// A property as queries see it: a column, or linking objects.
+public struct QueryProperty: Hashable, Sendable {
+    /// The table that has the column: of linking objects the table that the links come from.
+    public var table: TableKey
+    public var column: ColumnKey
+    public var type: ColumnType
+    public var collection: CollectionKind?
+    public var isNullable: Bool
+    /// Where a link leads. Of linking objects: where they come from.
+    public var target: TableKey
+    /// The objects that link here by `column`.
+    public var isLinkingObjects: Bool
+    public var isIndexed: Bool
+    public var isFullTextIndexed: Bool
+
+    /// The property that a column of the file is.
+    public init(_ column: Column) {
+        table = column.table
+        self.column = column.key
+        type = column.type
+        collection = column.collection
+        isNullable = column.isNullable
+        target = column.type == .link ? column.oppositeTable : .null
+        isLinkingObjects = false
+        isIndexed = column.attributes.contains(.indexed)
+        isFullTextIndexed = column.attributes.contains(.fullTextIndexed)
+    }
+
+    /// The objects that link to another by the property `origin`.
+    public init(linkingBy origin: QueryProperty) {
+        self = origin
+        type = .link
+        collection = .list
+        isNullable = false
+        target = origin.table
+        isLinkingObjects = true
+        isIndexed = false
+        isFullTextIndexed = false
+    }
+}
+
+/// The classes that the file itself tells of: every table, by its columns' stored names.
+public struct GroupQuerySchema: QuerySchema, Sendable {
+    private var classes: [TableKey: QueryClass] = [:]
+    private var names: [String: TableKey] = [:]
+
+    public init(_ group: Group) throws {
+        for table in try group.tables() {
+            var type = QueryClass(name: table.className ?? table.name, table: table.key, primaryKey: table.primaryKeyColumn.map { QueryProperty($0) })
+            for column in table.publicColumns { type.add(QueryProperty(column), as: table.name(of: column)) }
+            classes[table.key] = type
+            // A class of the object layer goes before a table that happens to have its name.
+            if table.className != nil || names[type.name] == nil { names[type.name] = table.key }
+        }
+    }
+
+    public func queryClass(named name: String) -> QueryClass? {
+        let prefix = Table.classPrefix
+        let key = names[name] ?? (name.hasPrefix(prefix) ? names[String(name.dropFirst(prefix.utf8.count))] : nil)
+        return key.flatMap { classes[$0] }
+    }
+
+    public func queryClass(_ table: TableKey) -> QueryClass? { classes[table] }
+
+    /// Makes the property `property` of `className` known by another name too. Throws where there is no such property.
+    public mutating func addAlias(_ alias: String, for property: String, of className: String) throws {
+        guard let key = names[className], let found = classes[key]?.property(property) else {
+            throw QueryError(.property, "Property '\(property)' not found in object of type '\(className)'")
+        }
+        classes[key]?.add(found, as: alias)
+    }
+
+    /// Declares linking objects: `name` of `className` are the objects of `origin` that link to it by `property`.
+    public mutating func addLinkingObjects(_ name: String, of className: String, from origin: String, property: String) throws {
+        guard let key = names[className], let originKey = names[origin], let link = classes[originKey]?.property(property), link.type == .link,
+            !link.isLinkingObjects, link.target == key
+        else { throw QueryError(.property, "'\(origin).\(property)' is no link to '\(className)'") }
+        classes[key]?.add(QueryProperty(linkingBy: link), as: name)
+    }
+}
