@@ -84,7 +84,8 @@ public struct DictionaryReader {
         return try leaf.value(position).resolved
     }
 
-    private func leaf(_ index: Int) throws -> (MixedLeaf, Int) {
+    /// The leaf that holds value `index`, and its position there.
+    func leaf(_ index: Int) throws -> (MixedLeaf, Int) {
         switch storage {
         case .empty: throw FormatError(ref: 0, "entry \(index) asked of an empty dictionary")
         case .trees(_, let valuesRef):
