@@ -4,7 +4,7 @@ extension QueryResolver {
     ///
     /// Throws where they cannot be compared: kind `argument` for an argument, `type` for a literal.
     func constant(_ literal: QuerySyntax.Literal, as type: ValueType, acceptsNumericStrings: Bool = false) throws -> QueryConstant {
-        var conversion = Conversion(literal: literal, type: type, acceptsNumericStrings: acceptsNumericStrings)
+        let conversion = Conversion(literal: literal, type: type, acceptsNumericStrings: acceptsNumericStrings)
         switch literal.value {
         case .null: return .value(.null)
         case .bool(let value): return try conversion.bool(value)
@@ -96,7 +96,7 @@ extension QueryResolver {
 
         func float(_ value: Float) throws -> QueryConstant {
             switch type {
-            case .float, .mixed, .decimal: value.isInfinite || type != .decimal ? .value(.float(value)) : .value(.float(value))
+            case .float, .mixed, .decimal: .value(.float(value))
             default: try floating(Double(value))
             }
         }

@@ -1,0 +1,527 @@
+/// The values of an operand for one object, in order.
+///
+/// Where a path leads over several objects to a collection in each, `groupEnds` tells where each object's values end: a quantifier then
+/// speaks of one object's values, and one object that fulfils it is enough (query-language 6).
+struct ValueList {
+    var items: [MixedView] = []
+    var groupEnds: [Int] = []
+    var isGrouped = false
+
+    @inline(__always)
+    mutating func reset() {
+        items.removeAll(keepingCapacity: true)
+        groupEnds.removeAll(keepingCapacity: true)
+        isGrouped = false
+    }
+}
+
+/// A key path with its columns found in one version, ready to be evaluated.
+final class BoundPath {
+    private struct Hop {
+        enum Kind { case link, list, set, dictionary, backlinks }
+        var kind: Kind
+        /// In `table`; of backlinks the backlink column there.
+        var column: Column
+        /// Where the hop starts.
+        var table: Table
+        var element: QueryPath.Element
+    }
+
+    let run: QueryRun
+    let frame: QueryFrame
+    private let path: QueryPath
+    private let hops: [Hop]
+    /// The class of the objects at the end of the hops.
+    private let table: Table
+    /// Of the property at the end.
+    private let column: Column?
+    private let isOwnScalar: Bool
+    private var reader: ColumnReader?
+    private var readerGeneration = -1
+    private var keys: [ObjectKey] = [], nextKeys: [ObjectKey] = []
+
+    init(_ path: QueryPath, _ run: QueryRun) throws {
+        self.path = path
+        self.run = run
+        frame = run.frames[path.scope]
+        var table = frame.table
+        guard table.key == path.table else { throw QueryError(.property, "the query is about another class") }
+        var hops: [Hop] = []
+        for hop in path.hops {
+            let property = hop.property
+            let origin = try run.column(property)
+            if property.isLinkingObjects {
+                guard let column = table.backlinkColumn(from: origin) else { throw QueryError(.property, "the links to follow back are not in this version of the file") }
+                hops.append(Hop(kind: .backlinks, column: column, table: table, element: .all))
+            } else {
+                let kind: Hop.Kind
+                switch property.collection {
+                case nil: kind = .link
+                case .list: kind = .list
+                case .set: kind = .set
+                case .dictionary: kind = .dictionary
+                }
+                hops.append(Hop(kind: kind, column: origin, table: table, element: hop.element))
+            }
+            table = try run.table(property.isLinkingObjects ? property.table : property.target)
+        }
+        self.hops = hops
+        self.table = table
+        switch path.end {
+        case .value(let property, let nested):
+            column = try run.column(property)
+            isOwnScalar = hops.isEmpty && nested.isEmpty && path.operation == .none
+        case .collection(let property, _, _):
+            column = try run.column(property)
+            isOwnScalar = false
+        case .objects, .allLinks:
+            if case .aggregate(_, let property?) = path.operation { column = try run.column(property) } else { column = nil }
+            isOwnScalar = hops.count == 1 && hops[0].kind == .link && path.operation == .none && path.end == .objects
+        }
+    }
+
+    // MARK: Evaluation
+
+    /// Puts the values for the frame's object into `list`.
+    func evaluate(into list: inout ValueList) throws {
+        list.reset()
+        if isOwnScalar, let column = column ?? hops.first?.column {
+            list.items.append(try run.storage.value(ownReader(column), frame.index, column))
+            return
+        }
+        switch path.operation {
+        case .none, .type, .length:
+            try values(into: &list)
+            if path.operation == .none { return }
+            for i in list.items.indices {
+                list.items[i] = path.operation == .type ? .int(ValueTypes(list.items[i]).rawValue) : BoundPath.size(list.items[i])
+            }
+        case .count: try counts(into: &list)
+        case .aggregate(let aggregate, let property): try self.aggregate(aggregate, property, into: &list)
+        }
+    }
+
+    @inline(__always)
+    private func ownReader(_ column: Column) throws -> ColumnReader {
+        if readerGeneration == frame.generation, let reader { return reader }
+        let made = try ColumnReader(frame.memory, frame.cluster, column)
+        reader = made
+        readerGeneration = frame.generation
+        return made
+    }
+
+    private static func size(_ value: MixedView) -> MixedView {
+        switch value {
+        case .string(let bytes), .binary(let bytes): .int(Int64(bytes.count))
+        default: .null
+        }
+    }
+
+    /// The value of `column` in another object.
+    private func value(_ column: Column, _ row: ObjectRow) throws -> MixedView {
+        try run.storage.value(ColumnReader(row.memory, row.cluster, column), row.index, column)
+    }
+
+    // MARK: Hops
+
+    private enum Arrival {
+        /// `keys` holds the objects; `isMany` tells that there may be any number.
+        case objects(isMany: Bool)
+        /// A link on the way was null.
+        case nullLink
+        /// An element on the way was missing.
+        case missing
+    }
+
+    /// Follows the first `count` hops; the objects they lead to are in `keys`.
+    private func follow(_ count: Int) throws -> Arrival {
+        keys.removeAll(keepingCapacity: true)
+        keys.append(frame.key)
+        var isMany = false
+        for i in 0..<count {
+            let hop = hops[i]
+            nextKeys.removeAll(keepingCapacity: true)
+            let widens = hop.kind != .link && hop.element == .all
+            for key in keys {
+                let row: ObjectRow
+                if i == 0 {
+                    row = frame.row
+                } else {
+                    guard let found = try hop.table.find(key) else { continue }
+                    row = found
+                }
+                let isFound = try targets(hop, row)
+                if !isFound, !isMany, !widens { return hop.kind == .link ? .nullLink : try missing(hop, row) }
+            }
+            isMany = isMany || widens
+            swap(&keys, &nextKeys)
+        }
+        return .objects(isMany: isMany)
+    }
+
+    /// A missing element of a map is null, like one that is there and null; of an empty one, and of a list, it is nothing.
+    private func missing(_ hop: Hop, _ row: ObjectRow) throws -> Arrival {
+        guard hop.kind == .dictionary, try row.dictionary(hop.column).count > 0 else { return .missing }
+        return hop.column == hops[hops.count - 1].column ? .nullLink : .missing
+    }
+
+    /// Adds the objects that `hop` leads to from `row`; false where it is a single one that is not there.
+    private func targets(_ hop: Hop, _ row: ObjectRow) throws -> Bool {
+        switch hop.kind {
+        case .link:
+            guard let key = try row.link(hop.column) else { return false }
+            nextKeys.append(key)
+        case .list:
+            let list = try row.list(hop.column)
+            if hop.element == .all {
+                try list.forEachLink { nextKeys.append($0) }
+            } else {
+                guard let position = BoundPath.position(hop.element, list.count) else { return false }
+                nextKeys.append(try list.link(position))
+            }
+        case .set: try row.set(hop.column).elements.forEachLink { nextKeys.append($0) }
+        case .dictionary:
+            let dictionary = try row.dictionary(hop.column)
+            if case .key(let key) = hop.element {
+                guard let index = try dictionary.find(key) else { return false }
+                let (leaf, position) = try dictionary.leaf(index)
+                guard case .link(_, let target) = try run.storage.mixed(leaf, position) else { return false }
+                nextKeys.append(target)
+            } else {
+                try dictionary.forEachEntry { _, leaf, position in
+                    if case .link(_, let target) = try run.storage.mixed(leaf, position) { nextKeys.append(target) }
+                }
+            }
+        case .backlinks: try row.forEachBacklink(hop.column) { nextKeys.append($0) }
+        }
+        return true
+    }
+
+    private static func position(_ element: QueryPath.Element, _ count: Int) -> Int? {
+        switch element {
+        case .position(let n): n >= 0 && n < count ? n : nil
+        case .first: count > 0 ? 0 : nil
+        case .last: count > 0 ? count - 1 : nil
+        case .all, .key, .keys: nil
+        }
+    }
+
+    // MARK: Values at the end
+
+    private func values(into list: inout ValueList) throws {
+        let arrival = try follow(hops.count)
+        guard case .objects(let isMany) = arrival else {
+            if case .nullLink = arrival, hasValueBehindNull { list.items.append(.null) }
+            return
+        }
+        switch path.end {
+        case .objects:
+            for key in keys { list.items.append(.link(table.key, key)) }
+        case .value(_, let nested):
+            guard let column else { return }
+            for key in keys {
+                guard let row = try row(key) else { continue }
+                if nested.isEmpty {
+                    list.items.append(try value(column, row))
+                } else {
+                    try expand(place(column, row), nested[...], into: &list.items)
+                }
+            }
+        case .collection(_, let element, let nested):
+            guard let column else { return }
+            list.isGrouped = isMany
+            for key in keys {
+                guard let row = try row(key) else { continue }
+                try elements(column, row, element, nested[...], into: &list.items)
+                list.groupEnds.append(list.items.count)
+            }
+        case .allLinks: break
+        }
+    }
+
+    private func row(_ key: ObjectKey) throws -> ObjectRow? { hops.isEmpty ? frame.row : try table.find(key) }
+
+    /// Through a null link a property is null; a collection, and what is nested in a value, has no values.
+    private var hasValueBehindNull: Bool {
+        switch path.end {
+        case .objects: true
+        case .value(_, let nested): nested.isEmpty
+        case .collection, .allLinks: false
+        }
+    }
+
+    private func elements(
+        _ column: Column, _ row: ObjectRow, _ element: QueryPath.Element, _ nested: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]
+    ) throws {
+        switch column.collection {
+        case .list, .set:
+            let list = column.collection == .list ? try row.list(column) : try row.set(column).elements
+            switch element {
+            case .all:
+                try run.storage.forEachElement(list) { value, place in
+                    try emit(value, place, nested, into: &items)
+                    return true
+                }
+            default:
+                guard let position = BoundPath.position(element, list.count) else {
+                    if list.count > 0, nested.isEmpty { items.append(.null) }
+                    return
+                }
+                try run.storage.forEachElement(list, from: position) { value, place in
+                    try emit(value, place, nested, into: &items)
+                    return false
+                }
+            }
+        case .dictionary:
+            let dictionary = try row.dictionary(column)
+            switch element {
+            case .keys: try dictionary.forEachEntry { key, _, _ in items.append(key) }
+            case .key(let key):
+                guard let index = try dictionary.find(key) else {
+                    if dictionary.count > 0, nested.isEmpty { items.append(.null) }
+                    return
+                }
+                let (leaf, position) = try dictionary.leaf(index)
+                try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &items)
+            default:
+                try dictionary.forEachEntry { _, leaf, position in
+                    try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &items)
+                }
+            }
+        case nil: break
+        }
+    }
+
+    // MARK: Nested collections
+
+    private func place(_ column: Column, _ row: ObjectRow) throws -> MixedLeafPlace {
+        MixedLeafPlace(memory: row.memory, leaf: try row.leaf(MixedLeaf.self, column), index: row.index)
+    }
+
+    @inline(__always)
+    private func emit(_ value: MixedView, _ place: MixedLeafPlace?, _ nested: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]) throws {
+        if nested.isEmpty {
+            items.append(value)
+        } else if let place {
+            try expand(place, nested, into: &items)
+        }
+    }
+
+    /// Goes on by `steps` into the value at `place`. A step that leads nowhere gives no value, except a key that is not in a dictionary
+    /// that has others, which is null. The depth is that of the path.
+    private func expand(_ place: MixedLeafPlace, _ steps: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]) throws {
+        let value = try run.storage.mixed(place.leaf, place.index)
+        guard let step = steps.first else {
+            items.append(value)
+            return
+        }
+        let rest = steps.dropFirst()
+        switch value {
+        case .list:
+            let list = try place.list()
+            let start: Int, isOne: Bool
+            switch step {
+            case .any: (start, isOne) = (0, false)
+            case .position(let n): (start, isOne) = (n, true)
+            case .first: (start, isOne) = (0, true)
+            case .last: (start, isOne) = (list.count - 1, true)
+            case .key, .keys, .values: return
+            }
+            guard start >= 0, start < list.count else { return }
+            try run.storage.forEachElement(list, from: start) { value, place in
+                try emit(value, place, rest, into: &items)
+                return !isOne
+            }
+        case .dictionary:
+            let dictionary = try place.dictionary()
+            switch step {
+            case .key(let key):
+                guard let index = try dictionary.find(key) else {
+                    if dictionary.count > 0, rest.isEmpty { items.append(.null) }
+                    return
+                }
+                let (leaf, position) = try dictionary.leaf(index)
+                try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &items)
+            case .any, .values:
+                try dictionary.forEachEntry { _, leaf, position in
+                    try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &items)
+                }
+            case .keys:
+                if rest.isEmpty { try dictionary.forEachEntry { key, _, _ in items.append(key) } }
+            case .position, .first, .last: return
+            }
+        default: return
+        }
+    }
+
+    // MARK: Counts
+
+    private func counts(into list: inout ValueList) throws {
+        let isOfObjects = path.end == .objects
+        let arrival = try follow(isOfObjects ? hops.count - 1 : hops.count)
+        guard case .objects = arrival else {
+            guard case .nullLink = arrival else { return }
+            switch path.end {
+            case .objects: break
+            case .value(_, let nested): if nested.isEmpty { list.items.append(.null) }
+            case .collection, .allLinks: list.items.append(.int(0))
+            }
+            return
+        }
+        for key in keys {
+            if isOfObjects {
+                let hop = hops[hops.count - 1]
+                guard let row = hops.count == 1 ? frame.row : try hop.table.find(key) else { continue }
+                list.items.append(.int(Int64(try objectCount(hop, row))))
+                continue
+            }
+            guard let row = try row(key) else { continue }
+            switch path.end {
+            case .value(_, let nested): try valueSizes(row, nested, into: &list.items)
+            case .collection(_, let element, _): try collectionSize(row, element, into: &list.items)
+            case .allLinks:
+                var sum = 0
+                for column in table.backlinkColumns { sum += try row.backlinkCount(column) }
+                list.items.append(.int(Int64(sum)))
+            case .objects: break
+            }
+        }
+    }
+
+    private func objectCount(_ hop: Hop, _ row: ObjectRow) throws -> Int {
+        switch hop.kind {
+        case .link: try row.link(hop.column) == nil ? 0 : 1
+        case .list: try row.list(hop.column).count
+        case .set: try row.set(hop.column).count
+        case .dictionary: try row.dictionary(hop.column).count
+        case .backlinks: try row.backlinkCount(hop.column)
+        }
+    }
+
+    /// Bytes of a string or of data, elements of a nested collection.
+    private func valueSizes(_ row: ObjectRow, _ nested: [QueryPath.Nested], into items: inout [MixedView]) throws {
+        guard let column else { return }
+        if column.type != .mixed {
+            items.append(BoundPath.size(try value(column, row)))
+            return
+        }
+        try sizes(place(column, row), nested[...], into: &items)
+    }
+
+    private func sizes(_ place: MixedLeafPlace, _ steps: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]) throws {
+        switch (try run.storage.mixed(place.leaf, place.index), steps.first) {
+        case (.list, nil): items.append(.int(Int64(try place.list().count)))
+        case (.dictionary, nil): items.append(.int(Int64(try place.dictionary().count)))
+        case (let value, nil): items.append(BoundPath.size(value))
+        case (.list, let step?):
+            let list = try place.list()
+            let element: QueryPath.Element
+            switch step {
+            case .position(let n): element = .position(n)
+            case .first: element = .first
+            case .last: element = .last
+            case .any: element = .all
+            case .key, .keys, .values: return
+            }
+            let start = element == .all ? 0 : BoundPath.position(element, list.count) ?? list.count
+            try run.storage.forEachElement(list, from: start) { _, place in
+                if let place { try sizes(place, steps.dropFirst(), into: &items) }
+                return element == .all
+            }
+        case (.dictionary, let step?):
+            let dictionary = try place.dictionary()
+            switch step {
+            case .key(let key):
+                guard let index = try dictionary.find(key) else {
+                    if dictionary.count > 0, steps.count == 1 { items.append(.null) }
+                    return
+                }
+                let (leaf, position) = try dictionary.leaf(index)
+                try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
+            case .any, .values:
+                try dictionary.forEachEntry { _, leaf, position in
+                    try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
+                }
+            case .keys, .position, .first, .last: return
+            }
+        default: return
+        }
+    }
+
+    /// Elements of the collection, whichever element the path names; of a map's value its own size.
+    private func collectionSize(_ row: ObjectRow, _ element: QueryPath.Element, into items: inout [MixedView]) throws {
+        guard let column else { return }
+        switch column.collection {
+        case .list: items.append(.int(Int64(try row.list(column).count)))
+        case .set: items.append(.int(Int64(try row.set(column).count)))
+        case .dictionary:
+            if element == .all {
+                items.append(.int(Int64(try row.dictionary(column).count)))
+            } else {
+                let start = items.count
+                try elements(column, row, element, [], into: &items)
+                for i in start..<items.count { items[i] = BoundPath.size(items[i]) }
+            }
+        case nil: break
+        }
+    }
+
+    // MARK: Aggregates
+
+    private func aggregate(_ aggregate: QuerySyntax.Path.Aggregate, _ property: QueryProperty?, into list: inout ValueList) throws {
+        guard let column else { return }
+        let arrival = try follow(hops.count)
+        guard case .objects = arrival else {
+            if case .nullLink = arrival { list.items.append(Aggregation(aggregate, column.type).result) }
+            return
+        }
+        if property != nil {
+            var aggregation = Aggregation(aggregate, column.type)
+            for key in keys {
+                if let row = try row(key) { aggregation.add(try value(column, row)) }
+            }
+            list.items.append(aggregation.result)
+            return
+        }
+        for key in keys {
+            guard let row = try row(key) else { continue }
+            var aggregation = Aggregation(aggregate, column.collection == .dictionary ? .mixed : column.type)
+            scratch.removeAll(keepingCapacity: true)
+            try elements(column, row, .all, [], into: &scratch)
+            for value in scratch { aggregation.add(value) }
+            list.items.append(aggregation.result)
+        }
+    }
+    private var scratch: [MixedView] = []
+
+    // MARK: Ordering
+
+    /// The single value that an ordering looks at; nil where the path passes a null link.
+    func orderingValue() throws -> MixedView? {
+        let isOfObjects = path.end == .objects
+        guard case .objects = try follow(isOfObjects ? hops.count - 1 : hops.count), let key = keys.first else { return nil }
+        if isOfObjects {
+            let hop = hops[hops.count - 1]
+            guard let row = hops.count == 1 ? frame.row : try hop.table.find(key) else { return nil }
+            nextKeys.removeAll(keepingCapacity: true)
+            guard try targets(hop, row), let target = nextKeys.first else { return .null }
+            return .link(table.key, target)
+        }
+        guard let column else { return nil }
+        if hops.isEmpty, column.collection == nil { return try run.storage.value(ownReader(column), frame.index, column) }
+        guard let row = try row(key) else { return nil }
+        guard case .collection(_, let element, _) = path.end else { return try value(column, row) }
+        scratch.removeAll(keepingCapacity: true)
+        try elements(column, row, element, [], into: &scratch)
+        return scratch.first ?? .null
+    }
+
+    // MARK: Objects
+
+    /// Calls `body` with the key of each object at the end of a path of hops only.
+    func forEachObject(_ body: (ObjectKey) throws -> Void) throws {
+        guard case .objects = try follow(hops.count) else { return }
+        for key in keys { try body(key) }
+    }
+    var targetTable: Table { table }
+}

@@ -1,0 +1,145 @@
+import Glibc
+
+/// A region made ready for asking whether points lie in it (query-language 13). Edges are great circles; areas are those of the
+/// smaller side of an outline, whichever way round it is written.
+public struct GeoArea: Sendable {
+    /// Columns of the class that the points are stored in.
+    let type: ColumnKey
+    let coordinates: ColumnKey
+    private let shape: Shape
+
+    private enum Shape {
+        case circle(center: Vector, cosine: Double, radius: Double)
+        case polygon([Ring])
+        /// A region that is legal but has no inside.
+        case empty
+    }
+
+    /// Nil where the region is invalid: an open or too short ring, edges that cross, a negative radius, coordinates out of range,
+    /// a hole outside of its outline.
+    init?(_ region: GeoRegion, type: ColumnKey, coordinates: ColumnKey) {
+        self.type = type
+        self.coordinates = coordinates
+        switch region {
+        case .circle(let center, let radius):
+            guard center.isValid, radius >= 0 else { return nil }
+            shape = .circle(center: Vector(center), cosine: cos(min(radius, .pi)), radius: radius)
+        case .box(let a, let b):
+            guard a.isValid, b.isValid, a.longitude != b.longitude, a.latitude != b.latitude else { return nil }
+            let corners = [a, GeoPoint(longitude: b.longitude, latitude: a.latitude), b, GeoPoint(longitude: a.longitude, latitude: b.latitude)]
+            // Corners that fall together (both at a pole, or on the same meridian) leave no area.
+            if let ring = Ring(corners.map { Vector($0) }) { shape = .polygon([ring]) } else { shape = .empty }
+        case .polygon(let rings):
+            guard !rings.isEmpty else { return nil }
+            var made: [Ring] = []
+            for points in rings {
+                guard points.count >= 4, points.allSatisfy(\.isValid), points.first == points.last, let ring = Ring(points.dropLast().map { Vector($0) }) else { return nil }
+                made.append(ring)
+            }
+            for hole in made.dropFirst() {
+                guard hole.vertices.allSatisfy({ made[0].contains($0) || made[0].vertices.contains($0) }), !made[0].crosses(hole) else { return nil }
+            }
+            shape = .polygon(made)
+        }
+    }
+
+    func contains(_ point: GeoPoint) -> Bool {
+        guard point.isValid else { return false }
+        let p = Vector(point)
+        switch shape {
+        case .empty: return false
+        case .circle(let center, let cosine, let radius):
+            if radius >= .pi { return true }
+            // Near the centre the cosine is too flat to compare; there the chord tells.
+            if radius < 1e-3 { return (p - center).length <= 2 * sin(radius / 2) * (1 + 1e-12) + 1e-15 }
+            return p.dot(center) >= cosine - 1e-15
+        case .polygon(let rings):
+            return rings[0].contains(p) && !rings.dropFirst().contains { $0.contains(p) }
+        }
+    }
+
+    /// A point on the unit sphere.
+    struct Vector: Equatable, Sendable {
+        var x: Double, y: Double, z: Double
+        init(_ x: Double, _ y: Double, _ z: Double) {
+            self.x = x
+            self.y = y
+            self.z = z
+        }
+        init(_ point: GeoPoint) {
+            let longitude = point.longitude * .pi / 180, latitude = point.latitude * .pi / 180
+            // At the poles and at 180 degrees the same place must be the same vector.
+            let ring = abs(point.latitude) == 90 ? 0 : cos(latitude)
+            let isSeam = abs(point.longitude) == 180
+            self.init(ring * (isSeam ? -1 : cos(longitude)), ring * (isSeam ? 0 : sin(longitude)), sin(latitude))
+        }
+        func dot(_ b: Vector) -> Double { x * b.x + y * b.y + z * b.z }
+        func cross(_ b: Vector) -> Vector { Vector(y * b.z - z * b.y, z * b.x - x * b.z, x * b.y - y * b.x) }
+        static func + (a: Vector, b: Vector) -> Vector { Vector(a.x + b.x, a.y + b.y, a.z + b.z) }
+        static func - (a: Vector, b: Vector) -> Vector { Vector(a.x - b.x, a.y - b.y, a.z - b.z) }
+        static func * (a: Vector, f: Double) -> Vector { Vector(a.x * f, a.y * f, a.z * f) }
+        var length: Double { dot(self).squareRoot() }
+        var unit: Vector { self * (1 / length) }
+    }
+
+    /// A closed outline whose inside is on the left of its edges.
+    struct Ring: Sendable {
+        let vertices: [Vector]
+        /// A point just inside, beside the middle of the first edge.
+        private let inside: Vector
+
+        /// Nil where points fall together, or edges cross or touch.
+        init?(_ points: [Vector]) {
+            let n = points.count
+            guard n >= 3 else { return nil }
+            for i in 0..<n {
+                for j in (i + 1)..<n where points[i] == points[j] { return nil }
+            }
+            for i in 0..<n {
+                for j in (i + 1)..<n where Ring.cross(points[i], points[(i + 1) % n], points[j], points[(j + 1) % n]) { return nil }
+            }
+            // By Gauss and Bonnet the area on the left is 2 pi less the turns at the vertices.
+            var turns = 0.0
+            for i in 0..<n {
+                let a = points[i], b = points[(i + 1) % n], c = points[(i + 2) % n]
+                let ab = a.cross(b), bc = b.cross(c)
+                turns += atan2(ab.cross(bc).dot(b), ab.dot(bc))
+            }
+            let area = 2 * .pi - turns
+            if abs(area) < 1e-15 { return nil }
+            vertices = area > 2 * .pi ? points.reversed() : points
+            let a = vertices[0], b = vertices[1]
+            let middle = (a + b).unit
+            inside = (middle + a.cross(b).unit * 1e-9).unit
+        }
+
+        /// True where the arcs `ab` and `cd` cross at an inner point of both.
+        static func cross(_ a: Vector, _ b: Vector, _ c: Vector, _ d: Vector) -> Bool {
+            let ab = a.cross(b), cd = c.cross(d)
+            let acb = -ab.dot(c), bda = ab.dot(d)
+            if acb * bda <= 0 { return false }
+            let cbd = -cd.dot(b), dac = cd.dot(a)
+            return acb * cbd > 0 && acb * dac > 0
+        }
+
+        func crosses(_ other: Ring) -> Bool {
+            let n = vertices.count, m = other.vertices.count
+            for i in 0..<n {
+                for j in 0..<m where Ring.cross(vertices[i], vertices[(i + 1) % n], other.vertices[j], other.vertices[(j + 1) % m]) { return true }
+            }
+            return false
+        }
+
+        /// Counts the edges between the point and a point that is known to lie inside.
+        func contains(_ p: Vector) -> Bool {
+            var isInside = true
+            let n = vertices.count
+            for i in 0..<n where Ring.cross(inside, p, vertices[i], vertices[(i + 1) % n]) { isInside.toggle() }
+            return isInside
+        }
+    }
+}
+
+extension GeoPoint {
+    var isValid: Bool { abs(longitude) <= 180 && abs(latitude) <= 90 }
+}
