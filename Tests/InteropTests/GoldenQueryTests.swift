@@ -94,7 +94,7 @@ final class GoldenQueryTests: XCTestCase {
     }
 
     /// The file, and what was declared when the answers were made but is not in it.
-    private func people() throws -> (ImmutableFile, GroupQuerySchema) {
+    static func people() throws -> (ImmutableFile, GroupQuerySchema) {
         guard let shared = Fixtures.shared else { throw XCTSkip("the shared fixtures are not here") }
         let file = try GivenFiles.open("people", in: shared + "/queries", ScratchDirectory())
         var schema = try GroupQuerySchema(file.group)
@@ -107,20 +107,93 @@ final class GoldenQueryTests: XCTestCase {
         return (file, schema)
     }
 
-    func testEveryQueryGivesTheRecordedKeysOrErrors() throws {
-        let (file, schema) = try people()
+    /// Cases without a tag that we answer otherwise all the same, because the language's document says so, and what we answer.
+    static let untaggedDifferences: [String: (reason: String, answer: Answer)] = [
+        "ANY attrs.@allKeys BEGINSWITH 'c'": ("spelling of the Swift front end", .like("ANY attrs.@keys BEGINSWITH 'c'")),
+        "ANY attrs.@allValues == 'red'": ("spelling of the Swift front end", .like("ANY attrs.@values == 'red'")),
+        "#size == 1": ("a name behind # is a name: there is no such property", .error(.property)),
+        "false > boolOpt": ("truth values have no order, as in the cases with the tag orderBool", .error(.operation)),
+        "null <= boolOpt": ("truth values have no order", .error(.operation)),
+        "boolMap.@avg < false": ("truth values have no order", .error(.operation)),
+        "ANY boolMap.@values > true": ("truth values have no order", .error(.operation)),
+        "dateList.@max <= double": ("@max of dates exists; a date is no double", .error(.type)),
+        "dateOptList.@max != T-62135596800:0": ("@max of dates exists", .complement("dateOptList.@max == T-62135596800:0")),
+        "dateOptList.@max == null": ("@max of dates exists; no element that is not null", .like("ALL dateOptList == null")),
+        "dateOptList.@max == date": ("@max of dates exists", .like("ANY dateOptList == date AND ALL dateOptList <= date OR ANY dateOptList == date AND NONE dateOptList > date")),
+        "dateOptList.@min == null": ("@min of dates exists", .like("ALL dateOptList == null")),
+        "dateSet.@max >= decimal": ("@max of dates exists; a date is no number", .error(.type)),
+        "floatMap.@keys != 'a'": ("an accident of the original with maps that are empty", .like("ANY floatMap.@keys != 'a' AND floatMap.@count > 0")),
+        "attrs.@keys == attrs.@values": ("two collections of values cannot be compared", .error(.type)),
+        "marks.@avg == '3.5'": ("not the leading digits of a string count, but the number", .like("marks.@avg == 3.5")),
+        "n ==[c] '7'": ("a string is no number, as in the cases with the tag numericString", .error(.type)),
+        "n IN[c] {'7'}": ("a string is no number", .like("FALSEPREDICATE")),
+        "_id ==[c] '4'": ("a string is no number", .error(.type)),
+        "_id IN[c] {'4'}": ("a string is no number", .like("FALSEPREDICATE")),
+        "{'Ann', 'Bob'} CONTAINS name": ("no constant left of a string operator, as in the cases with the tag constantLeft", .error(.operation)),
+        "tags BEGINSWITH ALL {'v', ''}": ("nothing begins with nothing, as in the cases with the tag emptySubstring", .like("FALSEPREDICATE")),
+        "SUBQUERY(friends, $f, $f.age > 10).@count > 0": ("subqueries over sets are possible", .like("ANY friends.age > 10")),
+        "SUBQUERY(friends, $f, $f.boss.name == 'Ann').@count == 1": (
+            "subqueries over sets are possible",
+            .like("ANY friends.boss.name == 'Ann' AND NOT SUBQUERY(friends, $f, $f.boss.name == 'Ann').@count > 1")),
+        "SUBQUERY(friends, $f, ANY $f.pets.age > 10).@count > 0": ("subqueries over sets are possible", .like("ANY friends.pets.age > 10")),
+        "SUBQUERY(friends, $f, SUBQUERY($f.pets, $p, $p.age > 10).@count > 0).@count > 0": (
+            "subqueries over sets are possible", .like("ANY friends.pets.age > 10")),
+        "SUBQUERY(friends, $f, $f.friends.@count > 0 AND $f.friends.@count < 3).@count >= 2": (
+            "subqueries over sets are possible", .like("SUBQUERY(friends, $f, $f.friends.@count == 1 OR $f.friends.@count == 2).@count >= 2")),
+    ]
+
+    /// What a case must give.
+    enum Answer {
+        case error(QueryError.Kind)
+        /// What another query gives, whose meaning is not in doubt.
+        case like(String, [QueryArgument] = [])
+        /// All objects that another query does not give.
+        case complement(String)
+        case keys([ObjectKey])
+
+        func check(_ text: String, _ arguments: [QueryArgument], _ className: String, _ file: ImmutableFile, _ schema: GroupQuerySchema, line: UInt = #line) {
+            func run(_ text: String, _ arguments: [QueryArgument]) throws -> [ObjectKey] {
+                try Query(text, arguments: arguments, class: className, schema: schema).run(in: file.group)
+            }
+            do {
+                let wanted: [ObjectKey]
+                switch self {
+                case .error(let kind):
+                    XCTAssertThrowsError(try run(text, arguments), text, line: line) { XCTAssertEqual(($0 as? QueryError)?.kind, kind, "\(text): \($0)", line: line) }
+                    return
+                case .like(let other, let otherArguments): wanted = try run(other, otherArguments)
+                case .complement(let other):
+                    let others = Set(try run(other, []))
+                    wanted = try run("TRUEPREDICATE", []).filter { !others.contains($0) }
+                case .keys(let keys): wanted = keys
+                }
+                XCTAssertEqual(try run(text, arguments), wanted, text, line: line)
+            } catch {
+                XCTFail("\(text): \(error)", line: line)
+            }
+        }
+    }
+
+    func testEveryQueryWithoutATagGivesTheRecordedKeysOrAnErrorOfTheRecordedKind() throws {
+        let (file, schema) = try GoldenQueryTests.people()
         let cases = try GoldenQueryTests.cases { try XCTUnwrap(file.group.table(ofClass: $0)).key }
         var wrong: [String] = []
+        var seen = 0, differences = 0
         for testCase in cases where testCase.differs.isEmpty {
-            var result = ""
+            seen += 1
+            if let difference = GoldenQueryTests.untaggedDifferences[testCase.text] {
+                differences += 1
+                difference.answer.check(testCase.text, testCase.arguments, testCase.className, file, schema)
+                continue
+            }
+            let result: String
             do {
-                let query = try Query(testCase.text, arguments: testCase.arguments, class: testCase.className, schema: schema)
-                let keys = try query.run(in: file.group)
+                let keys = try Query(testCase.text, arguments: testCase.arguments, class: testCase.className, schema: schema).run(in: file.group)
                 if keys == testCase.keys { continue }
                 if let expected = testCase.keys {
                     result = "wanted \(expected.count), missing \(Set(expected).subtracting(keys).sorted()), surplus \(Set(keys).subtracting(expected).sorted())"
                 } else {
-                    result = "wanted \(testCase.errorKind ?? "") error, got \(keys.count) keys"
+                    result = "wanted an error of kind \(testCase.errorKind ?? ""), got \(keys.count) keys"
                 }
             } catch let error as QueryError {
                 if error.kind.rawValue == testCase.errorKind { continue }
@@ -128,6 +201,8 @@ final class GoldenQueryTests: XCTestCase {
             }
             wrong.append("\(testCase.className): \(testCase.text) \(testCase.arguments): \(result)")
         }
-        if !wrong.isEmpty { XCTFail("\(wrong.count) of \(cases.count) wrong:\n" + wrong.joined(separator: "\n")) }
+        if !wrong.isEmpty { XCTFail("\(wrong.count) of \(seen) wrong:\n" + wrong.joined(separator: "\n")) }
+        XCTAssertGreaterThan(seen, 5100)
+        XCTAssertEqual(differences, GoldenQueryTests.untaggedDifferences.count)
     }
 }

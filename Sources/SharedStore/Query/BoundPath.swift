@@ -13,6 +13,9 @@ struct ValueList {
         groupEnds.removeAll(keepingCapacity: true)
         isGrouped = false
     }
+
+    @inline(__always)
+    mutating func endGroup() { groupEnds.append(items.count) }
 }
 
 /// A key path with its columns found in one version, ready to be evaluated.
@@ -94,7 +97,13 @@ final class BoundPath {
             try values(into: &list)
             if path.operation == .none { return }
             for i in list.items.indices {
-                list.items[i] = path.operation == .type ? .int(ValueTypes(list.items[i]).rawValue) : BoundPath.size(list.items[i])
+                if path.operation == .type {
+                    list.items[i] = .int(ValueTypes(list.items[i]).rawValue)
+                } else if case .null = list.items[i] {
+                    list.items[i] = .int(0)
+                } else {
+                    list.items[i] = BoundPath.size(list.items[i])
+                }
             }
         case .count: try counts(into: &list)
         case .aggregate(let aggregate, let property): try self.aggregate(aggregate, property, into: &list)
@@ -161,8 +170,8 @@ final class BoundPath {
 
     /// A missing element of a map is null, like one that is there and null; of an empty one, and of a list, it is nothing.
     private func missing(_ hop: Hop, _ row: ObjectRow) throws -> Arrival {
-        guard hop.kind == .dictionary, try row.dictionary(hop.column).count > 0 else { return .missing }
-        return hop.column == hops[hops.count - 1].column ? .nullLink : .missing
+        guard hop.kind == .dictionary, path.end == .objects, hop.column == hops[hops.count - 1].column else { return .missing }
+        return try row.dictionary(hop.column).count > 0 ? .nullLink : .missing
     }
 
     /// Adds the objects that `hop` leads to from `row`; false where it is a single one that is not there.
@@ -199,7 +208,8 @@ final class BoundPath {
 
     private static func position(_ element: QueryPath.Element, _ count: Int) -> Int? {
         switch element {
-        case .position(let n): n >= 0 && n < count ? n : nil
+        // -1 can only come as an argument, and is the last one.
+        case .position(let n): n >= 0 && n < count ? n : n == -1 && count > 0 ? count - 1 : nil
         case .first: count > 0 ? 0 : nil
         case .last: count > 0 ? count - 1 : nil
         case .all, .key, .keys: nil
@@ -224,17 +234,17 @@ final class BoundPath {
                 if nested.isEmpty {
                     list.items.append(try value(column, row))
                 } else {
-                    try expand(place(column, row), nested[...], into: &list.items)
+                    try expand(place(column, row), nested[...], into: &list)
                 }
             }
         case .collection(_, let element, let nested):
             guard let column else { return }
-            list.isGrouped = isMany
             for key in keys {
                 guard let row = try row(key) else { continue }
-                try elements(column, row, element, nested[...], into: &list.items)
-                list.groupEnds.append(list.items.count)
+                try elements(column, row, element, nested[...], into: &list)
+                if isMany, nested.isEmpty { list.endGroup() }
             }
+            if isMany, nested.isEmpty { list.isGrouped = true }
         case .allLinks: break
         }
     }
@@ -251,41 +261,40 @@ final class BoundPath {
     }
 
     private func elements(
-        _ column: Column, _ row: ObjectRow, _ element: QueryPath.Element, _ nested: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]
+        _ column: Column, _ row: ObjectRow, _ element: QueryPath.Element, _ nested: ArraySlice<QueryPath.Nested>, into values: inout ValueList
     ) throws {
         switch column.collection {
         case .list, .set:
             let list = column.collection == .list ? try row.list(column) : try row.set(column).elements
-            switch element {
-            case .all:
+            if element == .all {
                 try run.storage.forEachElement(list) { value, place in
-                    try emit(value, place, nested, into: &items)
+                    try emit(value, place, nested, into: &values)
+                    endGroup(behind: nested, &values)
                     return true
                 }
-            default:
-                guard let position = BoundPath.position(element, list.count) else {
-                    if list.count > 0, nested.isEmpty { items.append(.null) }
-                    return
-                }
+            } else if let position = BoundPath.position(element, list.count) {
                 try run.storage.forEachElement(list, from: position) { value, place in
-                    try emit(value, place, nested, into: &items)
+                    try emit(value, place, nested, into: &values)
                     return false
                 }
+            } else if list.count > 0, nested.isEmpty {
+                values.items.append(.null)
             }
         case .dictionary:
             let dictionary = try row.dictionary(column)
             switch element {
-            case .keys: try dictionary.forEachEntry { key, _, _ in items.append(key) }
+            case .keys: try dictionary.forEachEntry { key, _, _ in values.items.append(key) }
             case .key(let key):
-                guard let index = try dictionary.find(key) else {
-                    if dictionary.count > 0, nested.isEmpty { items.append(.null) }
-                    return
+                if let index = try dictionary.find(key) {
+                    let (leaf, position) = try dictionary.leaf(index)
+                    try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &values)
+                } else if dictionary.count > 0, nested.isEmpty {
+                    values.items.append(.null)
                 }
-                let (leaf, position) = try dictionary.leaf(index)
-                try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &items)
             default:
                 try dictionary.forEachEntry { _, leaf, position in
-                    try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &items)
+                    try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &values)
+                    endGroup(behind: nested, &values)
                 }
             }
         case nil: break
@@ -299,55 +308,64 @@ final class BoundPath {
     }
 
     @inline(__always)
-    private func emit(_ value: MixedView, _ place: MixedLeafPlace?, _ nested: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]) throws {
+    private func emit(_ value: MixedView, _ place: MixedLeafPlace?, _ nested: ArraySlice<QueryPath.Nested>, into values: inout ValueList) throws {
         if nested.isEmpty {
-            items.append(value)
+            values.items.append(value)
         } else if let place {
-            try expand(place, nested, into: &items)
+            try expand(place, nested, into: &values)
         }
+    }
+
+    /// Behind `[*]` followed by further steps each element is judged by itself: the last such `[*]` of a path makes the groups.
+    @inline(__always)
+    private func endGroup(behind rest: ArraySlice<QueryPath.Nested>, _ values: inout ValueList) {
+        if rest.isEmpty || rest.dropLast().contains(.any) { return }
+        values.isGrouped = true
+        values.endGroup()
     }
 
     /// Goes on by `steps` into the value at `place`. A step that leads nowhere gives no value, except a key that is not in a dictionary
     /// that has others, which is null. The depth is that of the path.
-    private func expand(_ place: MixedLeafPlace, _ steps: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]) throws {
+    private func expand(_ place: MixedLeafPlace, _ steps: ArraySlice<QueryPath.Nested>, into values: inout ValueList) throws {
         let value = try run.storage.mixed(place.leaf, place.index)
         guard let step = steps.first else {
-            items.append(value)
+            values.items.append(value)
             return
         }
         let rest = steps.dropFirst()
         switch value {
         case .list:
             let list = try place.list()
-            let start: Int, isOne: Bool
+            let start: Int
             switch step {
-            case .any: (start, isOne) = (0, false)
-            case .position(let n): (start, isOne) = (n, true)
-            case .first: (start, isOne) = (0, true)
-            case .last: (start, isOne) = (list.count - 1, true)
-            case .key, .keys, .values: return
+            case .any, .first: start = 0
+            case .position(let n): start = n == -1 ? list.count - 1 : n
+            case .last: start = list.count - 1
+            case .key, .keys: return
             }
             guard start >= 0, start < list.count else { return }
             try run.storage.forEachElement(list, from: start) { value, place in
-                try emit(value, place, rest, into: &items)
-                return !isOne
+                try emit(value, place, rest, into: &values)
+                if step == .any { endGroup(behind: rest, &values) }
+                return step == .any
             }
         case .dictionary:
             let dictionary = try place.dictionary()
             switch step {
             case .key(let key):
-                guard let index = try dictionary.find(key) else {
-                    if dictionary.count > 0, rest.isEmpty { items.append(.null) }
-                    return
+                if let index = try dictionary.find(key) {
+                    let (leaf, position) = try dictionary.leaf(index)
+                    try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &values)
+                } else if dictionary.count > 0, rest.isEmpty {
+                    values.items.append(.null)
                 }
-                let (leaf, position) = try dictionary.leaf(index)
-                try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &items)
-            case .any, .values:
+            case .any:
                 try dictionary.forEachEntry { _, leaf, position in
-                    try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &items)
+                    try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &values)
+                    endGroup(behind: rest, &values)
                 }
             case .keys:
-                if rest.isEmpty { try dictionary.forEachEntry { key, _, _ in items.append(key) } }
+                if rest.isEmpty { try dictionary.forEachEntry { key, _, _ in values.items.append(key) } }
             case .position, .first, .last: return
             }
         default: return
@@ -368,6 +386,15 @@ final class BoundPath {
             }
             return
         }
+        if path.end == .allLinks {
+            var sum = 0
+            for key in keys {
+                guard let row = try row(key) else { continue }
+                for column in table.backlinkColumns { sum += try row.backlinkCount(column) }
+            }
+            list.items.append(.int(Int64(sum)))
+            return
+        }
         for key in keys {
             if isOfObjects {
                 let hop = hops[hops.count - 1]
@@ -379,11 +406,7 @@ final class BoundPath {
             switch path.end {
             case .value(_, let nested): try valueSizes(row, nested, into: &list.items)
             case .collection(_, let element, _): try collectionSize(row, element, into: &list.items)
-            case .allLinks:
-                var sum = 0
-                for column in table.backlinkColumns { sum += try row.backlinkCount(column) }
-                list.items.append(.int(Int64(sum)))
-            case .objects: break
+            case .allLinks, .objects: break
             }
         }
     }
@@ -393,9 +416,18 @@ final class BoundPath {
         case .link: try row.link(hop.column) == nil ? 0 : 1
         case .list: try row.list(hop.column).count
         case .set: try row.set(hop.column).count
-        case .dictionary: try row.dictionary(hop.column).count
+        case .dictionary: try linkCount(row.dictionary(hop.column))
         case .backlinks: try row.backlinkCount(hop.column)
         }
+    }
+
+    /// Entries of a map of objects that are not null.
+    private func linkCount(_ dictionary: DictionaryReader) throws -> Int {
+        var count = 0
+        try dictionary.forEachEntry { _, leaf, position in
+            if case .link = try run.storage.mixed(leaf, position) { count += 1 }
+        }
+        return count
     }
 
     /// Bytes of a string or of data, elements of a nested collection.
@@ -421,7 +453,7 @@ final class BoundPath {
             case .first: element = .first
             case .last: element = .last
             case .any: element = .all
-            case .key, .keys, .values: return
+            case .key, .keys: return
             }
             let start = element == .all ? 0 : BoundPath.position(element, list.count) ?? list.count
             try run.storage.forEachElement(list, from: start) { _, place in
@@ -438,7 +470,7 @@ final class BoundPath {
                 }
                 let (leaf, position) = try dictionary.leaf(index)
                 try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
-            case .any, .values:
+            case .any:
                 try dictionary.forEachEntry { _, leaf, position in
                     try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
                 }
@@ -448,19 +480,18 @@ final class BoundPath {
         }
     }
 
-    /// Elements of the collection, whichever element the path names; of a map's value its own size.
+    /// Elements of the collection, whichever element the path names; a single value of a map has no size.
     private func collectionSize(_ row: ObjectRow, _ element: QueryPath.Element, into items: inout [MixedView]) throws {
         guard let column else { return }
         switch column.collection {
         case .list: items.append(.int(Int64(try row.list(column).count)))
         case .set: items.append(.int(Int64(try row.set(column).count)))
         case .dictionary:
+            let dictionary = try row.dictionary(column)
             if element == .all {
-                items.append(.int(Int64(try row.dictionary(column).count)))
-            } else {
-                let start = items.count
-                try elements(column, row, element, [], into: &items)
-                for i in start..<items.count { items[i] = BoundPath.size(items[i]) }
+                items.append(.int(Int64(dictionary.count)))
+            } else if dictionary.count > 0 {
+                items.append(.null)
             }
         case nil: break
         }
@@ -472,11 +503,11 @@ final class BoundPath {
         guard let column else { return }
         let arrival = try follow(hops.count)
         guard case .objects = arrival else {
-            if case .nullLink = arrival { list.items.append(Aggregation(aggregate, column.type).result) }
+            if case .nullLink = arrival { list.items.append(Aggregation(aggregate, column.type, isMap: column.collection == .dictionary).result) }
             return
         }
         if property != nil {
-            var aggregation = Aggregation(aggregate, column.type)
+            var aggregation = Aggregation(aggregate, column.type, isMap: false)
             for key in keys {
                 if let row = try row(key) { aggregation.add(try value(column, row)) }
             }
@@ -485,20 +516,22 @@ final class BoundPath {
         }
         for key in keys {
             guard let row = try row(key) else { continue }
-            var aggregation = Aggregation(aggregate, column.collection == .dictionary ? .mixed : column.type)
-            scratch.removeAll(keepingCapacity: true)
+            var aggregation = Aggregation(aggregate, column.type, isMap: column.collection == .dictionary)
+            scratch.reset()
             try elements(column, row, .all, [], into: &scratch)
-            for value in scratch { aggregation.add(value) }
+            for value in scratch.items { aggregation.add(value) }
             list.items.append(aggregation.result)
         }
     }
-    private var scratch: [MixedView] = []
+    private var scratch = ValueList()
 
     // MARK: Ordering
 
     /// The single value that an ordering looks at; nil where the path passes a null link.
     func orderingValue() throws -> MixedView? {
         let isOfObjects = path.end == .objects
+        // What lies behind an object in a map is null to orderings, as the original has it.
+        if hops.dropLast(isOfObjects ? 1 : 0).contains(where: { $0.kind == .dictionary }) { return .null }
         guard case .objects = try follow(isOfObjects ? hops.count - 1 : hops.count), let key = keys.first else { return nil }
         if isOfObjects {
             let hop = hops[hops.count - 1]
@@ -511,9 +544,9 @@ final class BoundPath {
         if hops.isEmpty, column.collection == nil { return try run.storage.value(ownReader(column), frame.index, column) }
         guard let row = try row(key) else { return nil }
         guard case .collection(_, let element, _) = path.end else { return try value(column, row) }
-        scratch.removeAll(keepingCapacity: true)
+        scratch.reset()
         try elements(column, row, element, [], into: &scratch)
-        return scratch.first ?? .null
+        return scratch.items.first ?? .null
     }
 
     // MARK: Objects

@@ -237,15 +237,16 @@ final class BoundBetween: BoundPredicate {
     private let operand: BoundOperand
     private let low: MixedView, high: MixedView
     private let quantifier: QuerySyntax.Quantifier
-    private let rules: ComparisonRules
+    private let lowRules: ComparisonRules, highRules: ComparisonRules
     private var values = ValueList()
 
-    init(_ operand: BoundOperand, _ low: MixedView, _ high: MixedView, _ quantifier: QuerySyntax.Quantifier, _ rules: ComparisonRules) {
+    init(_ between: QueryBetween, _ operand: BoundOperand, _ low: MixedView, _ high: MixedView) {
         self.operand = operand
         self.low = low
         self.high = high
-        self.quantifier = quantifier
-        self.rules = rules
+        quantifier = between.quantifier
+        lowRules = between.lowRules
+        highRules = between.highRules
     }
 
     override var cost: Int { 100 }
@@ -253,7 +254,7 @@ final class BoundBetween: BoundPredicate {
     override func matches() throws -> Bool {
         try operand.evaluate(into: &values)
         func isBetween(_ value: MixedView) -> Bool {
-            QueryValues.compare(value, .greaterOrEqual, low, [], rules) && QueryValues.compare(value, .lessOrEqual, high, [], rules)
+            QueryValues.compare(value, .greaterOrEqual, low, [], lowRules) && QueryValues.compare(value, .lessOrEqual, high, [], highRules)
         }
         switch quantifier {
         case .any: return values.items.contains(where: isBetween)

@@ -83,12 +83,16 @@ public struct GeoArea: Sendable {
     }
 
     /// A closed outline whose inside is on the left of its edges.
+    ///
+    /// A point on a vertex belongs to exactly one of the outlines that meet there, by the rule of the S2 library: what decides is on which
+    /// side of the vertex a fixed direction lies.
     struct Ring: Sendable {
         let vertices: [Vector]
-        /// A point just inside, beside the middle of the first edge.
-        private let inside: Vector
+        /// A point far from everything, from which edges are counted.
+        private static let origin = Vector(-0.0099994664350250197, 0.0025924542609324121, 0.99994664350250195)
+        private var containsOrigin = false
 
-        /// Nil where points fall together, or edges cross or touch.
+        /// Nil where points fall together, or edges cross.
         init?(_ points: [Vector]) {
             let n = points.count
             guard n >= 3 else { return nil }
@@ -108,13 +112,13 @@ public struct GeoArea: Sendable {
             let area = 2 * .pi - turns
             if abs(area) < 1e-15 { return nil }
             vertices = area > 2 * .pi ? points.reversed() : points
-            let a = vertices[0], b = vertices[1]
-            let middle = (a + b).unit
-            inside = (middle + a.cross(b).unit * 1e-9).unit
+            let isInside = Ring.isOrdered(Ring.direction(vertices[1]), vertices[0], vertices[2], around: vertices[1])
+            if isInside != contains(vertices[1]) { containsOrigin = true }
         }
 
         /// True where the arcs `ab` and `cd` cross at an inner point of both.
         static func cross(_ a: Vector, _ b: Vector, _ c: Vector, _ d: Vector) -> Bool {
+            if a == c || a == d || b == c || b == d { return false }
             let ab = a.cross(b), cd = c.cross(d)
             let acb = -ab.dot(c), bda = ab.dot(d)
             if acb * bda <= 0 { return false }
@@ -130,12 +134,36 @@ public struct GeoArea: Sendable {
             return false
         }
 
-        /// Counts the edges between the point and a point that is known to lie inside.
+        /// Counts the edges between the point and the origin.
         func contains(_ p: Vector) -> Bool {
-            var isInside = true
+            var isInside = containsOrigin
             let n = vertices.count
-            for i in 0..<n where Ring.cross(inside, p, vertices[i], vertices[(i + 1) % n]) { isInside.toggle() }
+            for i in 0..<n where Ring.crossesOrMeets(Ring.origin, p, vertices[i], vertices[(i + 1) % n]) { isInside.toggle() }
             return isInside
+        }
+
+        private static func crossesOrMeets(_ a: Vector, _ b: Vector, _ c: Vector, _ d: Vector) -> Bool {
+            if b == c { return isOrdered(direction(b), d, a, around: b) }
+            if b == d { return isOrdered(direction(b), c, a, around: b) }
+            return cross(a, b, c, d)
+        }
+
+        /// A direction at `a` that depends on nothing but `a`.
+        private static func direction(_ a: Vector) -> Vector {
+            let x = abs(a.x), y = abs(a.y), z = abs(a.z)
+            var other = Vector(0.012, 0.0053, 0.00457)
+            if x > y {
+                if x > z { other.z = 1 } else { other.y = 1 }
+            } else {
+                if y > z { other.x = 1 } else { other.y = 1 }
+            }
+            return a.cross(other).unit
+        }
+
+        /// True where `a`, `b`, `c` are met in this order going round `o` to the left.
+        private static func isOrdered(_ a: Vector, _ b: Vector, _ c: Vector, around o: Vector) -> Bool {
+            func turn(_ p: Vector, _ q: Vector, _ r: Vector) -> Double { p.cross(q).dot(r) }
+            return (turn(b, o, a) >= 0 ? 1 : 0) + (turn(c, o, b) >= 0 ? 1 : 0) + (turn(a, o, c) > 0 ? 1 : 0) >= 2
         }
     }
 }

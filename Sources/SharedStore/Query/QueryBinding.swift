@@ -8,7 +8,7 @@ extension QueryRun {
         case .or(let parts): return BoundOr(try parts.map(bind))
         case .comparison(let comparison): return try BoundComparison(comparison, bind(comparison.left), bind(comparison.right))
         case .between(let between):
-            return BoundBetween(try bind(between.operand), try view(between.low), try view(between.high), between.quantifier, between.rules)
+            return BoundBetween(between, try bind(between.operand), try view(between.low), try view(between.high))
         case .text(let path, let quantifier, let search): return BoundText(try BoundPath(path, self), quantifier ?? .any, search)
         case .geo(let path, let quantifier, let area): return try BoundGeo(BoundPath(path, self), quantifier ?? .any, area)
         }

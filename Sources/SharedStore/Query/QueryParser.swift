@@ -357,8 +357,9 @@ struct QueryParser {
     private mutating func literal() throws -> QuerySyntax.Literal? {
         let offset = token.offset
         let value: QuerySyntax.Literal.Value
+        var isPlaceholder = false
         switch kind {
-        case .digits(let text), .integer(let text): value = .integer(try QueryParser.integer(text, at: offset))
+        case .digits(let text), .integer(let text): value = QueryParser.integer(text).map { .integer($0) } ?? .oversized(text)
         case .fraction(let text, let isFloat): value = .fraction(text: text, isFloat: isFloat)
         case .infinity(let isNegative): value = .infinity(isNegative: isNegative)
         case .nan: value = .nan
@@ -370,7 +371,9 @@ struct QueryParser {
         case .argument(let index):
             hasNumberedArguments = true
             value = .argument(try argument(index))
-        case .placeholder, .numberPlaceholder: value = .argument(try placeholderArgument())
+        case .placeholder, .numberPlaceholder:
+            isPlaceholder = true
+            value = .argument(try placeholderArgument())
         case .word(let text):
             switch text.lowercased() {
             case "true": value = .bool(true)
@@ -383,19 +386,17 @@ struct QueryParser {
         default: return nil
         }
         advance()
-        return QuerySyntax.Literal(value, offset: offset)
+        return QuerySyntax.Literal(value, isPlaceholder: isPlaceholder, offset: offset)
     }
 
-    static func integer(_ text: String, at offset: Int) throws -> Int64 {
+    /// Nil where the number does not fit in 64 bits.
+    private static func integer(_ text: String) -> Int64? {
         var digits = Substring(text)
         let isNegative = digits.hasPrefix("-")
         if isNegative || digits.hasPrefix("+") { digits.removeFirst() }
         let isHexadecimal = digits.hasPrefix("0x") || digits.hasPrefix("0X")
         if isHexadecimal { digits.removeFirst(2) }
-        guard let value = Int64((isNegative ? "-" : "") + digits, radix: isHexadecimal ? 16 : 10) else {
-            throw QueryError(.literal, "the integer \(text) does not fit in 64 bits", at: offset)
-        }
-        return value
+        return Int64((isNegative ? "-" : "") + digits, radix: isHexadecimal ? 16 : 10)
     }
 
     private mutating func binary() throws -> QuerySyntax.Literal {
@@ -538,7 +539,9 @@ struct QueryParser {
         let offset = token.offset
         let index: QuerySyntax.Path.Index
         switch kind {
-        case .digits(let text): index = .position(Int(try QueryParser.integer(text, at: offset)))
+        case .digits(let text):
+            guard let position = Int(text) else { throw QueryError(.literal, "the index \(text) is too large", at: offset) }
+            index = .position(position)
         case .string(let text): index = .key(text)
         case .star, .name("any"): index = .any
         case .word("first"), .word("FIRST"): index = .first

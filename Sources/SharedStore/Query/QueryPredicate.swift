@@ -42,16 +42,17 @@ public struct ComparisonRules: OptionSet, Hashable, Sendable {
     public static let stringsMatchData = ComparisonRules(rawValue: 4)
     /// The values are sets of types (`@type`), equal when they have a type in common.
     public static let typeSets = ComparisonRules(rawValue: 8)
-    /// An empty right side is contained in everything: two columns. Against a constant it never matches.
+    /// An empty right side is contained in everything (a null one by CONTAINS): two columns. Against a constant it never matches.
     public static let emptyMatches = ComparisonRules(rawValue: 16)
 }
 
 public struct QueryBetween: Sendable {
     public var operand: QueryOperand
     public var low: QueryConstant
+    public var lowRules: ComparisonRules
     public var high: QueryConstant
+    public var highRules: ComparisonRules
     public var quantifier: QuerySyntax.Quantifier
-    public var rules: ComparisonRules
 }
 
 public enum QueryConstant: Hashable, Sendable {
@@ -91,7 +92,7 @@ public struct QueryPath: Sendable {
         case first, last
         case any
         case key(String)
-        case keys, values
+        case keys
     }
     public enum End: Hashable, Sendable {
         /// The objects themselves.

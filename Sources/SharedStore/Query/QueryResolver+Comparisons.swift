@@ -7,7 +7,9 @@ extension QueryResolver {
             throw QueryError(.type, "Cannot compare two constants", at: syntax.offset)
         }
         var operation = syntax.operation
+        var isMirrored = false
         if operation == .isIn {
+            if !left.isConstant, left.type != .types, case .literal(let literal) = right.form, literal.isArgument { _ = try constant(literal, as: left.type) }
             guard right.isMany else { throw QueryError(.operation, "The keypath following 'IN' must contain a list", at: right.offset) }
             operation = .equal
         }
@@ -15,6 +17,7 @@ extension QueryResolver {
             if operation.isSubstring { throw QueryError(.operation, "\(operation.rawValue) requires a key path on the left side", at: syntax.offset) }
             swap(&left, &right)
             operation = operation.mirrored
+            isMirrored = syntax.operation != .isIn
         }
         if left.type == .types || right.type == .types { return try typeComparison(left, operation, right, syntax) }
         // From here on the left side is no constant.
@@ -22,12 +25,14 @@ extension QueryResolver {
         if syntax.options.contains(.diacriticInsensitive), left.type != .string, left.type != .mixed {
             throw QueryError(.operation, "[d] is only possible with strings", at: syntax.offset)
         }
-        return right.type == .constant ? try withConstant(left, operation, right, syntax) : try twoPaths(left, operation, right, syntax)
+        return right.type == .constant ? try withConstant(left, operation, right, syntax, isMirrored: isMirrored) : try twoPaths(left, operation, right, syntax)
     }
 
     // MARK: One side is a constant
 
-    private func withConstant(_ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
+    private func withConstant(
+        _ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison, isMirrored: Bool
+    ) throws -> QueryPredicate {
         let type = left.takesAnyConstant ? .mixed : left.type
         let converted: QueryOperand
         switch right.form {
@@ -43,7 +48,7 @@ extension QueryResolver {
             }
             converted = .constant(value)
         case .list(let literals):
-            converted = .constants(try literals.map { try constant($0, as: type, acceptsNumericStrings: left.takesNumericStrings) })
+            converted = .constants(try literals.map { try element($0, as: type, acceptsNumericStrings: left.takesNumericStrings) })
         case .computed(let operand): converted = operand
         case .path(let path): converted = .path(path)
         case .types: throw QueryError(.type, "a type name can only be compared with @type", at: right.offset)
@@ -51,41 +56,35 @@ extension QueryResolver {
         try checkOrder(left, operation, syntax)
         if case .constant(.value(let value)) = converted, left.type == .int, value.isNaN, operation.isOrder { return .always(false) }
         var rules: ComparisonRules = []
-        if case .path(let path) = left.form, let property = path.ownProperty {
-            rules = QueryResolver.ownRules(property)
-            if left.type == .string, operation.isOrder, case .constants = converted { rules.remove(.nullBelowStrings) }
+        // With the constant on the left the rules of other comparisons hold.
+        if !isMirrored, let property = left.path?.ownProperty {
+            switch converted {
+            case .constant(.value(let value)): rules = QueryResolver.ownRules(property, value)
+            case .constants(let values) where property.type != .string:
+                if values.allSatisfy({ $0.value.map { QueryResolver.ownRules(property, $0) == .nanIsUnordered } ?? false }) { rules = .nanIsUnordered }
+            default: break
+            }
         }
-        if left.type == .mixed, !left.takesNumericStrings, operation == .equal || operation == .notEqual { rules.insert(.stringsMatchData) }
-        return make(left, operation, QuerySyntax.Comparison(syntax.left, operation, syntax.right, options: syntax.options), right, converted, rules,
-                    isMirrored: syntax.operation != .isIn && isConstant(syntax.left))
+        if left.type == .mixed, !left.takesNumericStrings, operation == .equal || operation == .notEqual, right.isPlaceholder { rules.insert(.stringsMatchData) }
+        return make(left, operation, syntax, right, converted, rules)
     }
 
-    private func isConstant(_ expression: QuerySyntax.Expression) -> Bool {
-        switch expression {
-        case .literal, .quantified, .list: true
-        default: false
-        }
-    }
-
-    /// The exceptions that hold for a property of the class itself against a constant.
-    static func ownRules(_ property: QueryProperty) -> ComparisonRules {
-        switch property.type {
-        case .string: .nullBelowStrings
-        case .float, .double: .nanIsUnordered
+    /// The exceptions that hold for a property of the class itself against a constant of its own kind.
+    static func ownRules(_ property: QueryProperty, _ value: Mixed) -> ComparisonRules {
+        switch (property.type, value) {
+        case (.string, _): .nullBelowStrings
+        case (.float, .float), (.double, .double): .nanIsUnordered
         default: []
         }
     }
 
     private func make(
         _ left: Operand, _ operation: QuerySyntax.Operator, _ syntax: QuerySyntax.Comparison, _ right: Operand, _ converted: QueryOperand,
-        _ rules: ComparisonRules, isMirrored: Bool = false
+        _ rules: ComparisonRules
     ) -> QueryPredicate {
         let hasQuantifier = left.quantifier != nil || right.quantifier != nil
         var comparesWhole = false
-        if case .constants = converted, left.isMany, !hasQuantifier { comparesWhole = true }
-        var rules = rules
-        // With the constant on the left the null rules of other comparisons hold.
-        if isMirrored { rules.remove(.nullBelowStrings) }
+        if left.isMany, right.isMany, !hasQuantifier, syntax.operation != .isIn || right.type == .constant { comparesWhole = true }
         return .comparison(QueryComparison(
             left: left.queryOperand, operation: operation, options: syntax.options, right: converted, leftQuantifier: left.quantifier ?? .any,
             rightQuantifier: right.quantifier ?? .any, comparesWhole: comparesWhole, rules: rules))
@@ -103,14 +102,15 @@ extension QueryResolver {
     // MARK: Neither side is a constant
 
     private func twoPaths(_ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
-        try checkOrder(left, operation, syntax)
-        try checkOrder(right, operation, syntax)
+        if left.type.isLink { try checkOrder(left, operation, syntax) }
         if left.isCollection && right.isCollection { throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset) }
         func isLoose(_ side: Operand) -> Bool { side.type == .mixed || side.takesAnyConstant && !side.takesNumericStrings }
         let isComparable = left.type == right.type || left.type.isNumeric && right.type.isNumeric || isLoose(left) || isLoose(right)
         guard isComparable else {
             throw QueryError(.type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'", at: syntax.offset)
         }
+        if operation.isOrder, right.type.isLink { return .always(false) }
+        if left.type == .bool || right.type == .bool { try checkOrder(left.type == .bool ? left : right, operation, syntax) }
         return make(left, operation, syntax, right, right.queryOperand, [])
     }
 
@@ -156,7 +156,7 @@ extension QueryResolver {
             rules = .emptyMatches
         case .types: throw QueryError(.type, "a type name can only be compared with @type", at: right.offset)
         }
-        if left.type == .mixed, right.type == .constant { rules.insert(.stringsMatchData) }
+        if left.type == .mixed, right.isPlaceholder { rules.insert(.stringsMatchData) }
         return make(left, operation, syntax, right, converted, rules)
     }
 
@@ -210,16 +210,16 @@ extension QueryResolver {
         if left.isConstant { throw QueryError(.type, "Cannot compare two constants", at: syntax.offset) }
         guard bounds.count == 2 else { throw QueryError(.operation, "Operator 'BETWEEN' requires list with 2 elements", at: right.offset) }
         if left.type.isLink || left.type == .bool || left.type == .types { throw noOrder(left, syntax) }
-        var rules: ComparisonRules = []
         if let path = left.path {
             if case .collection = path.end, path.operation == .none, left.quantifier != .all {
                 throw QueryError(.operation, "BETWEEN on a collection is only possible with ALL", at: syntax.offset)
             }
-            if let property = path.ownProperty { rules = QueryResolver.ownRules(property) }
         }
         let type = left.takesAnyConstant ? .mixed : left.type
         let values = try bounds.map { try constant($0, as: type, acceptsNumericStrings: left.takesNumericStrings) }
-        return .between(QueryBetween(operand: left.queryOperand, low: values[0], high: values[1], quantifier: left.quantifier ?? .any, rules: rules))
+        let rules = values.map { value in left.path?.ownProperty.flatMap { property in value.value.map { QueryResolver.ownRules(property, $0) } } ?? [] }
+        return .between(QueryBetween(operand: left.queryOperand, low: values[0], lowRules: rules[0], high: values[1], highRules: rules[1],
+                                     quantifier: left.quantifier ?? .any))
     }
 
     // MARK: TEXT and geoWithin
@@ -280,7 +280,24 @@ extension QueryResolver {
     }
 }
 
+extension QueryConstant {
+    /// Nil for an object that is looked for when the query runs.
+    var value: Mixed? {
+        if case .value(let value) = self { return value }
+        return nil
+    }
+}
+
 extension QueryResolver.Operand {
+    /// A constant that came by `%@`.
+    var isPlaceholder: Bool {
+        switch form {
+        case .literal(let literal): literal.isPlaceholder
+        case .list(let literals): literals.contains(where: \.isPlaceholder)
+        case .path, .computed, .types: false
+        }
+    }
+
     /// The operand of a side that is no constant.
     var queryOperand: QueryOperand {
         switch form {

@@ -9,6 +9,7 @@ extension QueryResolver {
         case .null: return .value(.null)
         case .bool(let value): return try conversion.bool(value)
         case .integer(let value): return try conversion.integer(value)
+        case .oversized(let text): return try conversion.oversized(text)
         case .fraction(let text, let isFloat): return try conversion.fraction(text, isFloat: isFloat)
         case .infinity(let isNegative): return try conversion.floating(isNegative ? -Double.infinity : .infinity)
         case .nan: return try conversion.floating(.nan)
@@ -71,6 +72,11 @@ extension QueryResolver {
 
         func bool(_ value: Bool) throws -> QueryConstant { try plain(.bool(value), .bool) }
 
+        func oversized(_ text: String) throws -> QueryConstant {
+            guard type.isNumeric || type == .mixed else { throw refused(value: "the number \(text)") }
+            throw QueryError(.literal, "the integer \(text) does not fit in 64 bits", at: literal.offset)
+        }
+
         func integer(_ value: Int64) throws -> QueryConstant {
             if type == .bool, value == 0 || value == 1 { return .value(.bool(value == 1)) }
             guard type.isNumeric || type == .mixed else { throw refused(value: "the number \(value)") }
@@ -81,13 +87,13 @@ extension QueryResolver {
         func whole(_ value: Double) -> QueryConstant { .value(Int64(exactly: value).map(Mixed.int) ?? .double(value)) }
 
         func fraction(_ text: String, isFloat: Bool) throws -> QueryConstant {
+            if type == .decimal, let value = Decimal128Bits(text) { return .value(.decimal(value)) }
             let value = Double(text) ?? .nan
             if value.isInfinite { return try floating(value) }
             switch type {
             case .int: return whole(value)
             case .float: return .value(.float(Float(text) ?? Float(value)))
             case .double: return .value(.double(value))
-            case .decimal: return .value(Decimal128Bits(text).map(Mixed.decimal) ?? .double(value))
             case .mixed: return .value(isFloat ? .float(Float(text) ?? Float(value)) : .double(value))
             case .bool where value == 0 || value == 1: return .value(.bool(value == 1))
             default: throw refused(value: "the number \(text)")
@@ -123,8 +129,20 @@ extension QueryResolver {
             case .int, .float, .double:
                 guard acceptsNumericStrings, let number = Double(value), number.isFinite else { throw refused(value: "the string '\(value)'") }
                 return whole(number)
+            case .uuid where literal.isPlaceholder:
+                guard let id = UUIDValue(value) else { throw refused(value: "the string '\(value)'") }
+                return .value(.uuid(id))
             default: throw refused(value: "the string '\(value)'")
             }
+        }
+    }
+
+    /// An element of a list of constants: one that cannot be compared with `type` stays what it is, and equals nothing.
+    func element(_ literal: QuerySyntax.Literal, as type: ValueType, acceptsNumericStrings: Bool) throws -> QueryConstant {
+        do {
+            return try constant(literal, as: type, acceptsNumericStrings: acceptsNumericStrings)
+        } catch let error as QueryError where error.kind == .type && !literal.isInfinite && !literal.isArgument && !type.isLink {
+            return try constant(literal, as: .mixed)
         }
     }
 }

@@ -75,10 +75,12 @@ private struct PathWalk {
         switch path.end {
         case .collection(let property, .all, let nested) where property.collection == .dictionary && nested.isEmpty:
             path.end = .collection(property, .key(name), nested: [])
-        case .collection(let property, .all, _) where property.collection == .list && name.lowercased() == "length" && (property.type == .string || property.type == .binary):
+        case .collection(let property, .all, _) where property.collection != .dictionary && name.lowercased() == "length" && (property.type == .string || property.type == .binary):
             path.operation = .length
             isClosed = true
         case .collection(_, .keys, _): throw error(.type, "nothing can follow @keys")
+        case .collection(let property, let element, _) where property.type != .mixed && element != .all:
+            throw error(.path, "nothing can follow an element of the collection")
         case .value(let property, let nested) where property.type == .mixed:
             path.end = .value(property, nested: nested + [.key(name)])
         case .collection(let property, let element, let nested) where property.type == .mixed && element != .all:
@@ -125,9 +127,8 @@ private struct PathWalk {
         if type != nil, let last = path.hops.last, last.property.collection == .dictionary, last.element == .all { return }
         switch path.end {
         case .collection(let property, .all, let nested) where property.collection == .dictionary && nested.isEmpty: return
-        case .value(let property, let nested) where property.type == .mixed: path.end = .value(property, nested: nested + [.values])
-        case .collection(let property, let element, let nested) where property.type == .mixed && element != .all && element != .keys:
-            path.end = .collection(property, element, nested: nested + [.values])
+        // Of a dictionary in an AnyRealmValue it is a key like any other.
+        case .value(let property, let nested) where property.type == .mixed: path.end = .value(property, nested: nested + [.key("@values")])
         default: throw error(.property, "@values can only follow a map")
         }
     }
@@ -141,7 +142,9 @@ private struct PathWalk {
         if case .size = index { return try count() }
         if type != nil { return try hopIndex(index) }
         switch path.end {
-        case .collection(let property, .all, let nested) where nested.isEmpty:
+        case .collection(let property, let element, let nested) where property.type == .mixed && (element != .all || isEveryElement) && element != .keys:
+            path.end = .collection(property, element, nested: nested + [try self.nested(index)])
+        case .collection(let property, .all, let nested) where nested.isEmpty && !isEveryElement:
             switch (property.collection, index) {
             case (.list, .position(let n)): path.end = .collection(property, .position(n), nested: [])
             case (.list, .first): path.end = .collection(property, .first, nested: [])
@@ -151,8 +154,6 @@ private struct PathWalk {
             case (_, .key(let key)): throw error(.property, "the collection has no keys, so no '\(key)'")
             default: throw error(.path, "the collection cannot be indexed this way")
             }
-        case .collection(let property, let element, let nested) where property.type == .mixed && (element != .all || isEveryElement) && element != .keys:
-            path.end = .collection(property, element, nested: nested + [try self.nested(index)])
         case .collection(_, .all, _): throw error(.path, "the collection cannot be indexed this way")
         case .collection: throw error(.path, "only an AnyRealmValue can be indexed more than once")
         case .value(let property, let nested) where property.type == .mixed: path.end = .value(property, nested: nested + [try self.nested(index)])
@@ -256,11 +257,12 @@ private struct PathWalk {
         switch path.end {
         case .objects:
             valueType = .link(type?.table ?? .null)
+            if let last = path.hops.last, case .key = last.element { result.takesAnyConstant = true }
             result.isMany = hasManyHops
             result.isManyObjects = hasManyHops
         case .value(let property, let nested):
             valueType = property.type == .mixed && nested.last == .keys ? .mixed : QueryResolver.ValueType(property.type, property.target)
-            result.isMany = hasManyHops || nested.contains(.any) || nested.contains(.keys) || nested.contains(.values)
+            result.isMany = hasManyHops || nested.contains(.any) || nested.contains(.keys)
             result.isCollection = hasManyHops
             hasCollection = hasCollection || !nested.isEmpty
         case .collection(let property, let element, _):
@@ -269,7 +271,6 @@ private struct PathWalk {
             result.isCollection = true
             if element == .keys {
                 valueType = .string
-                result.isCollection = false
             } else {
                 valueType = QueryResolver.ValueType(property.type, property.target)
                 result.takesAnyConstant = property.collection == .dictionary
@@ -277,7 +278,6 @@ private struct PathWalk {
             }
         case .allLinks:
             valueType = .int
-            result.isMany = hasManyHops
             hasCollection = true
         }
         switch path.operation {
@@ -288,7 +288,7 @@ private struct PathWalk {
             result.takesNumericStrings = true
             result.isManyObjects = false
             result.isCollection = path.operation == .length
-            result.isMany = path.operation == .length || countIsMany
+            result.isMany = path.operation == .length || path.end != .allLinks && countIsMany
         case .type:
             result.type = .types
             result.isManyObjects = false
@@ -313,7 +313,7 @@ private struct PathWalk {
         let hops = path.end == .objects ? path.hops.dropLast() : path.hops[...]
         if hops.contains(where: \.isMany) { return true }
         switch path.end {
-        case .value(_, let nested): return nested.contains(.any) || nested.contains(.values)
+        case .value(_, let nested): return nested.contains(.any)
         case .collection: return false
         case .objects, .allLinks: return false
         }

@@ -120,8 +120,8 @@ struct QueryResolver {
         switch expression {
         case .literal(let literal):
             if case .argument(.list(let values)) = literal.value {
-                return Operand(form: .list(values.map { QuerySyntax.Literal(.argument(.value($0)), offset: literal.offset) }), type: .constant,
-                               isMany: true, offset: literal.offset)
+                let elements = values.map { QuerySyntax.Literal(.argument(.value($0)), isPlaceholder: literal.isPlaceholder, offset: literal.offset) }
+                return Operand(form: .list(elements), type: .constant, isMany: true, offset: literal.offset)
             }
             return Operand(form: .literal(literal), type: .constant, offset: literal.offset)
         case .quantified(let literal, let quantifier):
@@ -156,7 +156,7 @@ struct QueryResolver {
     // MARK: Arithmetic
 
     private func arithmetic(_ operation: QuerySyntax.Arithmetic, _ left: Operand, _ right: Operand, at offset: Int) throws -> Operand {
-        for side in [left, right] where !side.isConstant && !side.type.isNumeric && side.type != .mixed && !side.takesAnyConstant {
+        for side in [left, right] where !side.isConstant && side.type != .constant && !side.type.isNumeric && side.type != .mixed && !side.takesAnyConstant {
             throw QueryError(.type, "arithmetic on something of type \(side.type.name)", at: side.offset)
         }
         if left.isCollection && right.isCollection { throw QueryError(.type, "Comparison between two lists is not supported", at: offset) }
@@ -183,6 +183,8 @@ struct QueryResolver {
     /// One side of an arithmetic operation; a constant becomes a number of the kind that suits the other side.
     private func number(_ side: Operand, beside type: ValueType) throws -> QueryOperand {
         func value(_ literal: QuerySyntax.Literal) throws -> QueryConstant {
+            // Beside another constant whole numbers are integers; what is no number there makes the result null.
+            guard type != .constant else { return (try? constant(literal, as: .int, acceptsNumericStrings: true)) ?? .value(.null) }
             let converted = try constant(literal, as: type.isNumeric ? type : .double, acceptsNumericStrings: true)
             switch converted {
             case .value(.int), .value(.double), .value(.float), .value(.decimal): return converted

@@ -107,6 +107,8 @@ public struct QuerySyntax: Sendable {
             case null
             case bool(Bool)
             case integer(Int64)
+            /// An integer beyond 64 bits, as written.
+            case oversized(String)
             /// A number with a point or an exponent, without the `f` of single precision.
             case fraction(text: String, isFloat: Bool)
             case infinity(isNegative: Bool)
@@ -121,9 +123,13 @@ public struct QuerySyntax: Sendable {
             case argument(QueryArgument)
         }
         public var value: Value
+        /// The argument came by `%@` or its like, which is the notation of the Swift front end: its rules go before those of query
+        /// strings where the two disagree (query-language 12).
+        public var isPlaceholder: Bool
         public var offset: Int
-        public init(_ value: Value, offset: Int = 0) {
+        public init(_ value: Value, isPlaceholder: Bool = false, offset: Int = 0) {
             self.value = value
+            self.isPlaceholder = isPlaceholder
             self.offset = offset
         }
         public var isArgument: Bool {

@@ -40,7 +40,8 @@ enum QueryValues {
         if options.contains(.diacriticInsensitive) {
             return StringMatch.matchesWithoutAccents(a, .equal, String(decoding: b, as: UTF8.self), ignoresCase: options.contains(.caseInsensitive))
         }
-        return a.count == b.count && StringMatch.folded(b).withUnsafeBytes { StringMatch.equalsFolded(a, $0) }
+        // Data that is no text has no case, and equals nothing here.
+        return a.count == b.count && StringMatch.isText(b) && StringMatch.folded(b).withUnsafeBytes { StringMatch.equalsFolded(a, $0) }
     }
 
     /// Negative, 0 or positive; nil where the two have no order. Both null counts as equal, so that `<=` and `>=` hold.
@@ -74,7 +75,7 @@ enum QueryValues {
             guard rules.contains(.stringsMatchData) else { return false }
             (text, part) = (a, b)
         case (.null, .null): return operation == .like || rules.contains(.emptyMatches)
-        case (.string, .null), (.binary, .null): return operation != .like && rules.contains(.emptyMatches)
+        case (.string, .null), (.binary, .null): return operation == .contains && rules.contains(.emptyMatches)
         default: return false
         }
         if operation == .like {
@@ -104,7 +105,7 @@ enum QueryValues {
     // MARK: Arithmetic
 
     /// Null where a side is no number. Integers wrap around and `/` cuts; an integer divided by 0 is the largest integer, or the
-    /// smallest where the left side is negative.
+    /// smallest where the left side is negative; of other numbers 0 / 0 is null.
     static func arithmetic(_ left: MixedView, _ operation: QuerySyntax.Arithmetic, _ right: MixedView) -> MixedView {
         switch (left, right) {
         case (.int(let a), .int(let b)): return .int(integers(a, operation, b))
@@ -120,7 +121,7 @@ enum QueryValues {
             case .add: return .double(a + b)
             case .subtract: return .double(a - b)
             case .multiply: return .double(a * b)
-            case .divide: return .double(a / b)
+            case .divide: return a == 0 && b == 0 ? .null : .double(a / b)
             }
         }
     }
@@ -206,29 +207,39 @@ extension ValueTypes {
     }
 }
 
-/// Sum, mean and extremes of values, fed one by one. Nulls and NaN are passed over, and what is no number in a sum or mean.
+/// Sum, mean and extremes of values, fed one by one.
+///
+/// Nulls are passed over, and what is no number in a sum or mean; NaN too. But a NaN that is no decimal counts among AnyRealmValues: it is
+/// the least number, and it leaves no sum or mean; and in maps it is the least number.
 struct Aggregation {
     private let aggregate: QuerySyntax.Path.Aggregate
     private let type: ColumnType
-    private(set) var count = 0
+    private let isMixed: Bool, isMap: Bool
+    private var count = 0
+    private var hasNaN = false
     private var integers: Int64 = 0
     private var doubles = 0.0
     private var decimals = Decimal128Bits.zero
     private var extreme = MixedView.null
 
-    /// `type` is that of the property; `mixed` for a map.
-    init(_ aggregate: QuerySyntax.Path.Aggregate, _ type: ColumnType) {
+    /// `type` is that of the property.
+    init(_ aggregate: QuerySyntax.Path.Aggregate, _ type: ColumnType, isMap: Bool) {
         self.aggregate = aggregate
-        self.type = type
+        self.type = isMap ? .mixed : type
+        self.isMap = isMap
+        isMixed = type == .mixed
     }
 
     mutating func add(_ value: MixedView) {
         if case .null = value { return }
-        if value.isNaN { return }
+        if value.isNaN {
+            if case .decimal = value { return }
+            let isExtreme = aggregate == .min || aggregate == .max
+            if isExtreme ? !isMixed && !isMap : !isMixed { return }
+            hasNaN = true
+        }
         switch aggregate {
         case .min, .max:
-            // Nested collections have no order.
-            if value.rank >= 10 { return }
             if count == 0 || (aggregate == .min ? MixedView.compare(value, extreme) < 0 : MixedView.compare(value, extreme) > 0) { extreme = value }
         case .sum, .average:
             switch type {
@@ -251,16 +262,13 @@ struct Aggregation {
     var result: MixedView {
         switch aggregate {
         case .min, .max: return extreme
-        case .sum:
-            switch type {
-            case .int: return .int(integers)
-            case .float, .double: return .double(doubles)
-            default: return .decimal(decimals)
-            }
-        case .average:
-            if count == 0 { return .null }
-            switch type {
-            case .int, .float, .double: return .double(doubles / Double(count))
+        case .sum, .average:
+            if hasNaN || aggregate == .average && count == 0 { return .null }
+            switch (aggregate, type) {
+            case (.sum, .int): return .int(integers)
+            case (.sum, .float), (.sum, .double): return .double(doubles)
+            case (.sum, _): return .decimal(decimals)
+            case (_, .int), (_, .float), (_, .double): return .double(doubles / Double(count))
             default: return .decimal(decimals / Decimal128Bits(Int64(count)))
             }
         }

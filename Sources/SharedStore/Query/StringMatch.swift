@@ -49,6 +49,8 @@ enum StringMatch {
     static func beginsFolded(_ text: Bytes, _ folded: Bytes) -> Bool { text.count >= folded.count && hasFolded(text, 0, folded) }
     static func endsFolded(_ text: Bytes, _ folded: Bytes) -> Bool { text.count >= folded.count && hasFolded(text, text.count - folded.count, folded) }
 
+    static func isText(_ bytes: Bytes) -> Bool { String(validating: bytes, as: UTF8.self) != nil }
+
     // MARK: Bytes as they are
 
     @inline(__always)
