@@ -49,6 +49,22 @@ final class ExportTests: XCTestCase {
         XCTAssertNotNil(try exported(file)["schemaVersion"])
     }
 
+    func testExportOfTheEncryptedFilesEqualsTheGivenJSON() throws {
+        let key = try EncryptionKey(Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/encrypted.key")))
+        for name in ["encrypted", "compact-copy-encrypted"] {
+            let file = try ImmutableFile(path: Fixtures.core14 + "/\(name).realm", key: key)
+            let difference = try exported(file).firstDifference(given(name, Fixtures.core14))
+            XCTAssertNil(difference, "\(name): ours and the given value: \(difference ?? "")")
+        }
+    }
+
+    func testExportOfTheFileForQueriesEqualsTheGivenJSON() throws {
+        guard let shared = Fixtures.shared else { throw XCTSkip("the folder shared/fixtures is not beside the package; nothing was tested") }
+        let file = try GivenFiles.open("people", in: shared + "/queries", ScratchDirectory())
+        let difference = try exported(file).firstDifference(given("people", shared + "/queries"))
+        XCTAssertNil(difference, "ours and the given value: \(difference ?? "")")
+    }
+
     func testBothStylesSayTheSame() throws {
         let scratch = ScratchDirectory()
         for name in ["all-types", "relationships", "nested-mixed"] {

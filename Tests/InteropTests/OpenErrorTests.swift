@@ -97,6 +97,29 @@ final class OpenErrorTests: XCTestCase {
         XCTAssertEqual(error(path), .tooSmall(path: path, size: 32, minimum: 40))
     }
 
+    func testWrongKeyNoKeyKeyOnAPlainFileAndCutFileAreFourErrors() throws {
+        let scratch = ScratchDirectory()
+        let good = try EncryptionKey(Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/encrypted.key")))
+        let wrong = try EncryptionKey(Array(repeating: 7, count: 64))
+        let encrypted = Fixtures.core14 + "/encrypted.realm", plain = Fixtures.core14 + "/all-types.realm"
+        func found(_ path: String, _ key: EncryptionKey?) -> OpenError? {
+            do {
+                _ = try ImmutableFile(path: path, key: key)
+                return nil
+            } catch { return error as? OpenError }
+        }
+        XCTAssertNil(found(encrypted, good))
+        XCTAssertEqual(found(encrypted, nil), .notARealm(path: encrypted, content: .unknown))
+        XCTAssertEqual(found(plain, good), .notEncrypted(path: plain))
+        guard case .decryptionFailed(encrypted, 0, _)? = found(encrypted, wrong) else { return XCTFail("\(String(describing: found(encrypted, wrong)))") }
+        let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: encrypted)))
+        let cut = try write(Array(bytes[..<(bytes.count / 2 & ~4095)]), scratch)
+        switch found(cut, good) {
+        case .truncated?, .decryptionFailed?, .damaged?: break
+        case let other: XCTFail("\(String(describing: other))")
+        }
+    }
+
     func testAFileWithoutContentHasNoTables() throws {
         let scratch = ScratchDirectory()
         var bytes = [UInt8](repeating: 0, count: 4096)

@@ -19,11 +19,13 @@ public final class ImmutableFile: Sendable {
 
     /// Opens `path` read-only.
     ///
+    /// - Parameter key: the key of an encrypted file. Pages are decrypted when they are first touched; reading one that is damaged throws
+    ///   `DecryptionError`.
     /// - Throws: `OpenError`; nothing is left open.
-    public init(path: String) throws {
+    public init(path: String, key: EncryptionKey? = nil) throws {
         self.path = path
         do {
-            let mapping = try FileMapping(path: path)
+            let mapping = try FileMapping(path: path, key: key)
             fileSize = mapping.byteCount
             memory = mapping.memory
             layout = try FileLayout(path: path, memory: mapping.memory, fileSize: mapping.byteCount)
@@ -33,32 +35,80 @@ public final class ImmutableFile: Sendable {
             throw OpenError(error, path: path)
         } catch let error as FormatError {
             throw OpenError.damaged(path: path, error)
+        } catch let error as DecryptionError {
+            throw OpenError(error)
         }
     }
 }
 
-/// The bytes of a file, mapped for reading as long as this object lives.
-private final class FileMapping: Sendable {
+/// The bytes of a file as long as this object lives: mapped from the file, or memory into which its pages are decrypted.
+private final class FileMapping: @unchecked Sendable {
+    // Sendable: nothing changes after init but decrypted pages, of which `EncryptedPages` takes care.
     let memory: Memory
+    /// Bytes of plain content.
     let byteCount: Int
+    private let mappedByteCount: Int
+    /// Open as long as pages are decrypted; else -1.
+    private let descriptor: SystemCalls.Descriptor
+    private let pages: EncryptedPages?
 
-    init(path: String) throws {
+    init(path: String, key: EncryptionKey?) throws {
         // Non-blocking, so that a FIFO in the way is refused below instead of waiting for its other end.
         let descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK)
-        defer { SystemCalls.close(descriptor) }
-        let status = try SystemCalls.status(descriptor, path: path)
-        if status.isDirectory { throw OpenError.isDirectory(path: path) }
-        if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
-        if status.size < FileHeader.byteCount { throw OpenError.tooSmall(path: path, size: status.size, minimum: FileHeader.byteCount) }
-        byteCount = status.size
-        let base = try SystemCalls.map(length: status.size, protection: PROT_READ, flags: MAP_SHARED, descriptor, path: path)
-        let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
-        state.initialize(to: MemoryState(base: base, fileLimit: status.size))
-        memory = Memory(state)
+        do {
+            let status = try SystemCalls.status(descriptor, path: path)
+            if status.isDirectory { throw OpenError.isDirectory(path: path) }
+            if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
+            if key != nil, try FileMapping.looksPlain(descriptor, path) { throw OpenError.notEncrypted(path: path) }
+            byteCount = key == nil ? status.size : PageGeometry.plainSize(fileSize: status.size)
+            if byteCount < FileHeader.byteCount {
+                throw OpenError.tooSmall(path: path, size: byteCount, minimum: FileHeader.byteCount)
+            }
+            let mapped = (byteCount + PageGeometry.pageByteCount - 1) & ~(PageGeometry.pageByteCount - 1)
+            let base = key == nil
+                ? try SystemCalls.map(length: mapped, protection: PROT_READ, flags: MAP_SHARED, descriptor, path: path)
+                : try SystemCalls.map(length: mapped, protection: PROT_READ | PROT_WRITE,
+                                      flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: path)
+            do {
+                pages = try key.map {
+                    try EncryptedPages(descriptor: descriptor, path: path, key: $0, base: base, byteCount: mapped)
+                }
+            } catch {
+                SystemCalls.unmap(base, length: mapped)
+                throw error
+            }
+            let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
+            state.initialize(to: MemoryState(base: base, fileLimit: byteCount))
+            state.pointee.pager = pages.map { Unmanaged.passUnretained($0) }
+            memory = Memory(state)
+            mappedByteCount = mapped
+            self.descriptor = key == nil ? -1 : descriptor
+            if key == nil { SystemCalls.close(descriptor) }
+        } catch {
+            SystemCalls.close(descriptor)
+            throw error
+        }
+    }
+
+    /// The file begins like one that is not encrypted.
+    private static func looksPlain(_ descriptor: SystemCalls.Descriptor, _ path: String) throws -> Bool {
+        var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        return try withUnsafeMutableBytes(of: &bytes) {
+            guard try SystemCalls.read(descriptor, into: $0, at: 0, path: path) == FileHeader.byteCount, let start = $0.baseAddress else { return false }
+            return FileHeader(start).mnemonic == FileHeader.mnemonic
+        }
     }
 
     deinit {
-        SystemCalls.unmap(memory.state.pointee.base, length: byteCount)
+        SystemCalls.unmap(memory.state.pointee.base, length: mappedByteCount)
         memory.state.deallocate()
+        if descriptor >= 0 { SystemCalls.close(descriptor) }
+    }
+}
+
+extension OpenError {
+    /// The case for a page that does not decrypt.
+    public init(_ error: DecryptionError) {
+        self = .decryptionFailed(path: error.path, page: error.position / PageGeometry.pageByteCount, reason: "\(error.reason)")
     }
 }
