@@ -266,7 +266,25 @@ final class DamagedStructureTests: DamageTestCase {
         }
         file.edit(file.collection("Doc", "list")) { $0 = .init(flags: 0xC0, elements: [3] + leaves + [3]) }
         let report = try file.verify()
-        XCTAssertTrue(report.codes.contains(.elementLimit), "\(report.findings)")
+        XCTAssertTrue(report.codes.contains(.treeCompact), "\(report.findings)")
+        XCTAssertTrue(report.isComplete, "elements of width 0 are not looked at one by one")
+    }
+
+    func testItStopsAtTheLimitOfElements() throws {
+        let file = try DamagedFile(fixture("relationships"))
+        var options = VerifierOptions()
+        options.elementLimit = 200
+        let report = try file.verify(options)
+        XCTAssertEqual(report.errorCodes, [.elementLimit])
         XCTAssertFalse(report.isComplete)
+        XCTAssertFalse(report.isSound)
+    }
+
+    func testHugeCountsOfWideElementsAreStoppedByTheSizeOfTheFile() throws {
+        // The count of a leaf of strings says 16 million; the node does not fit into the file.
+        try expect(.nodeRange, in: "relationships") { file in
+            let ref = file.ref(file.leaf("Dog", "name"))
+            file.poke(ref + 5, 0xFF, 0xFF, 0xFF)
+        }
     }
 }

@@ -22,6 +22,8 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case topElement = "top.element"
     /// The logical size is unaligned, exceeds the file, or differs from the snapshot's [3:3].
     case topLogicalSize = "top.logicalSize"
+    /// The logical size of a file that was committed to is not a multiple of a page (warning) [3:3].
+    case topPages = "top.pages"
     /// The version is 0, or differs from the snapshot's [3:2].
     case topVersion = "top.version"
     /// Element 11 is none of: 0, a limit, a well-formed state of compaction [3:11].
@@ -32,7 +34,7 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case nodeUnaligned = "node.unaligned"
     /// A ref is negative, or the node does not lie inside the file [1:4, 1:6].
     case nodeRange = "node.range"
-    /// The width type is 3 [1:5].
+    /// The width type is 3, or a node of bytes has elements of more than 8 bits [1:5].
     case nodeWidthType = "node.widthType"
     /// Flags that exclude each other: an inner node without refs, refs in a node that is not of width type 0 [1:5].
     case nodeFlags = "node.flags"
@@ -168,8 +170,6 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case blobsNullSize = "blobs.nullSize"
     /// A position is not in the list of distinct values [1:19, 2:10].
     case enumIndex = "enum.index"
-    /// Only one half of a typed link is null [1:21].
-    case typedLinkNull = "typedLink.null"
     /// Null where the column, or the place, does not allow it [2:22, 2:23].
     case valueNull = "value.null"
     /// A string is not UTF-8 (warning) [2:22].

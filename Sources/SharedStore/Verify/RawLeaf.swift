@@ -20,7 +20,6 @@ struct RawLeaf {
         case links(Node)
         /// Object keys as they are.
         case keys(Node)
-        case typedLinks(Node)
         case mixed(RawMixed)
         /// One ref, tagged number or 0 a row: collections and backlinks.
         case refs(Node)
@@ -141,9 +140,6 @@ extension VerificationRun {
             return try plain(.bools(node))
         case .link:
             return try plain(kind.place == .cluster ? .links(node) : .keys(node))
-        case .typedLink:
-            if isPlain && node.count % 2 != 0 { return try wrongKind(node, kind) }
-            return try plain(.typedLinks(node), node.count / 2)
         case .float:
             return isMultiplied && node.width == 4 ? RawLeaf(parts: .floats(node), count: node.count) : try wrongKind(node, kind)
         case .double:
@@ -184,6 +180,9 @@ extension VerificationRun {
             return try enterMixed(node)
         case .backlink:
             return node.hasRefs && !node.hasContext ? RawLeaf(parts: .refs(node), count: node.count) : try wrongKind(node, kind)
+        case .typedLink:
+            // No column is of this type (file-format-2 3.1); values of a Mixed are.
+            return try wrongKind(node, kind)
         }
     }
 
@@ -314,9 +313,6 @@ extension VerificationRun {
             let value = node.unchecked(index)
             return value == 0 ? .null : .key(value &- 1)
         case .keys(let node): return .key(node.unchecked(index))
-        case .typedLinks(let node):
-            let table = node.unchecked(2 * index), key = node.unchecked(2 * index + 1)
-            return table == 0 && key == 0 ? .null : .typedLink(table: table &- 1, key: key &- 1)
         case .mixed(let mixed): return value(mixed, index)
         case .refs: return .unreadable
         }

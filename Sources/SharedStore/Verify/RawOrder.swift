@@ -8,10 +8,10 @@ struct OrderCheck {
 extension VerificationRun {
     /// Rules 23 and 28: the values of a set, or the keys of a dictionary, ascend strictly, across leaves too.
     func verifyOrder(_ leaf: RawLeaf, _ start: Int, _ check: inout OrderCheck, _ ref: Int, code: FindingCode, duplicate: FindingCode) throws {
-        try spend(leaf.count)
         var isMixed = false
         if case .mixed = leaf.parts { isMixed = true }
         for i in 0..<leaf.count {
+            try spend(1)
             let next = value(leaf, i)
             if let last = check.last, let order = RawOrder.compare(last, next, ordersNaN: isMixed), order >= 0 {
                 if order == 0 {

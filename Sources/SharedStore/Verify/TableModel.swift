@@ -89,11 +89,12 @@ struct LinkGroup {
         var count = 0
         private var sums: (UInt64, UInt64) = (0, 0)
 
-        mutating func add(origin: Int64, target: Int64) {
-            count &+= 1
+        mutating func add(origin: Int64, target: Int64, times: Int = 1) {
+            count &+= times
+            let factor = UInt64(truncatingIfNeeded: times)
             let mixed = mix(UInt64(bitPattern: origin) &* 0x9E37_79B9_7F4A_7C15 &+ mix(UInt64(bitPattern: target)))
-            sums.0 &+= mixed
-            sums.1 &+= mix(mixed ^ 0xD6E8_FEB8_6659_FD93)
+            sums.0 &+= mixed &* factor
+            sums.1 &+= mix(mixed ^ 0xD6E8_FEB8_6659_FD93) &* factor
         }
 
         static func == (a: Side, b: Side) -> Bool { a.count == b.count && a.sums.0 == b.sums.0 && a.sums.1 == b.sums.1 }

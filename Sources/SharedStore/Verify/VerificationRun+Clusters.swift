@@ -146,8 +146,8 @@ extension VerificationRun {
 
     private func verifyKeys(_ node: Node, _ keys: Node?, _ count: Int, _ walk: ClusterWalk, offset: UInt64, end: UInt64?) throws {
         if count == 0 { return }
-        try spend(count)
         if let keys {
+            try spend(count)
             for i in 1..<max(1, count) where keys.uncheckedUnsigned(i) <= keys.uncheckedUnsigned(i - 1) {
                 return try error(.clusterKeys, keys.ref, row: rows?.key(i), "key \(i), \(keys.uncheckedUnsigned(i)), is not above the one before")
             }
@@ -215,9 +215,10 @@ extension VerificationRun {
             if let count, node.count != count {
                 try error(.leafCount, node.ref, "\(node.count) collections in a cluster of \(count) rows")
             }
-            try spend(node.count)
+            let rowCount = node.width == 0 ? 0 : node.count
+            try spend(rowCount)
             defer { objectKey = nil }
-            for i in 0..<node.count {
+            for i in 0..<rowCount {
                 objectKey = rows?.key(i)
                 if let root = try optionalChild(node, i, "collection") { try verifyCollection(root, column) }
             }
@@ -226,7 +227,7 @@ extension VerificationRun {
         guard let leaf = try verifyLeaf(node, column.leafKind, expected: count) else { return false }
         switch leaf.parts {
         case .links(let values):
-            for i in 0..<leaf.count where values.unchecked(i) != 0 {
+            for i in 0..<(values.width == 0 ? 0 : leaf.count) where values.unchecked(i) != 0 {
                 try link(table: column.oppositeTable, key: values.unchecked(i) &- 1, origin: rows?.key(i), node.ref)
             }
         case .mixed(let mixed):
@@ -289,13 +290,15 @@ extension VerificationRun {
 
     /// Rule 28 (file-format-2 5.9).
     private func verifyBacklinks(_ node: Node, _ column: ColumnModel, _ owners: inout [Int32]) throws {
-        for i in 0..<node.count {
+        let count = node.width == 0 ? 0 : node.count
+        try spend(count)
+        for i in 0..<count {
             let value = node.unchecked(i)
             if value == 0 { continue }
             let target = rows?.key(i)
             if value & 1 != 0 {
                 if i < owners.count { owners[i] += 1 }
-                backlink(origin: Int64(bitPattern: UInt64(bitPattern: value) >> 1), column, target: target)
+                try backlink(origin: Int64(bitPattern: UInt64(bitPattern: value) >> 1), column, target: target)
                 continue
             }
             objectKey = target
@@ -304,8 +307,9 @@ extension VerificationRun {
             let walk = TreeWalk(LeafKind(.int, nullable: false, .tree))
             walk.onLeaf = { [self] leaf, _ in
                 if case .integers(let keys) = leaf.parts {
-                    try spend(leaf.count)
-                    for j in 0..<leaf.count { backlink(origin: keys.unchecked(j), column, target: target) }
+                    let count = differing(keys, leaf.count)
+                    try spend(count)
+                    for j in 0..<count { try backlink(origin: keys.unchecked(j), column, target: target, times: count == leaf.count ? 1 : leaf.count) }
                 }
             }
             if let count = try verifyTree(root, walk) {

@@ -34,6 +34,11 @@ extension VerificationRun {
         if size != snapshot.logicalSize || size % 8 != 0 || size > limit {
             try error(.topLogicalSize, top.ref, "logical size \(size), but \(limit) bytes of nodes and \(snapshot.logicalSize) in the snapshot")
         }
+        // Pages are of 4096 bytes or a multiple; a copy that was not committed to yet has no free list and any size.
+        if form == .inPlace, size % 4096 != 0, top.count > TopSlot.freePositions, top.unchecked(TopSlot.freePositions) > 0,
+           let positions = try? memory.node(Int(top.unchecked(TopSlot.freePositions))), positions.count > 0 {
+            try warning(.topPages, top.ref, "logical size \(size) is no multiple of a page")
+        }
         if let physicalSize {
             if size > physicalSize { try error(.topLogicalSize, top.ref, "logical size \(size) in a file of \(physicalSize) bytes") }
             if form == .streaming && size != physicalSize - FileHeader.footerByteCount {

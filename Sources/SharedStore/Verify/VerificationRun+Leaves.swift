@@ -15,31 +15,32 @@ extension VerificationRun {
             return nil
         }
         switch leaf.parts {
-        case .integers, .nullableIntegers: break
-        default: try spend(leaf.count)
-        }
-        switch leaf.parts {
-        case .integers, .links, .refs: break
+        case .integers, .refs: break
+        case .links(let values): try spend(differing(values, leaf.count))
         case .keys(let keys):
-            for i in 0..<leaf.count where keys.unchecked(i) == -1 { try error(.valueNull, node.ref, "element \(i) is a null link") }
+            let count = differing(keys, leaf.count)
+            try spend(count)
+            for i in 0..<count where keys.unchecked(i) == -1 { try error(.valueNull, node.ref, "element \(i) is a null link") }
         case .nullableIntegers(let values): try verifySentinel(values)
         case .bools(let values): try verifyBools(values, kind)
-        case .floats, .doubles, .decimals, .fixed: try verifyNulls(leaf, node, kind)
+        case .floats, .doubles, .fixed: try verifyNulls(leaf, node, leaf.count, kind)
+        case .decimals(let values): try verifyNulls(leaf, node, differing(values, leaf.count), kind)
         case .timestamps(let seconds, let nanoseconds): try verifyTimestamps(leaf, seconds, nanoseconds, kind)
-        case .typedLinks(let values):
-            for i in 0..<leaf.count where (values.unchecked(2 * i) == 0) != (values.unchecked(2 * i + 1) == 0) {
-                try error(.typedLinkNull, node.ref, row: row(i, kind), "element \(i) is half a null link")
-            }
         case .strings(let strings): try verifyStrings(strings, node, kind)
         case .enumerated(let positions, let strings):
-            for i in 0..<leaf.count where positions.unchecked(i) < 0 || positions.unchecked(i) >= Int64(strings.count) {
+            let count = differing(positions, leaf.count)
+            try spend(count)
+            for i in 0..<count where positions.unchecked(i) < 0 || positions.unchecked(i) >= Int64(strings.count) {
                 try error(.enumIndex, node.ref, row: row(i, kind), "position \(positions.unchecked(i)) in a list of \(strings.count) values")
             }
-            if !kind.isNullable { try verifyNulls(leaf, node, kind) }
+            try verifyNulls(leaf, node, count, kind)
         case .mixed(let mixed): try verifyMixed(mixed, node, kind)
         }
         return leaf
     }
+
+    /// How many of `count` elements must be looked at: at width 0 all are alike, and the first stands for all.
+    func differing(_ node: Node, _ count: Int) -> Int { node.width == 0 ? min(1, count) : count }
 
     /// Enters what single rows own, where the rows themselves cannot be looked at.
     func enterRows(_ leaf: RawLeaf) throws {
@@ -62,6 +63,7 @@ extension VerificationRun {
 
     private func verifyBools(_ node: Node, _ kind: LeafKind) throws {
         if node.width < 2 { return }
+        try spend(node.count)
         for i in 0..<node.count {
             let value = node.unchecked(i)
             if value == 3 {
@@ -76,9 +78,10 @@ extension VerificationRun {
         try error(.valueNull, node.ref, row: row(index, kind), "element \(index) is null where null is not allowed")
     }
 
-    private func verifyNulls(_ leaf: RawLeaf, _ node: Node, _ kind: LeafKind) throws {
+    private func verifyNulls(_ leaf: RawLeaf, _ node: Node, _ count: Int, _ kind: LeafKind) throws {
         if kind.isNullable { return }
-        for i in 0..<leaf.count {
+        try spend(count)
+        for i in 0..<count {
             if case .null = value(leaf, i) { try nullFinding(node, i, kind) }
         }
     }
@@ -86,7 +89,9 @@ extension VerificationRun {
     private func verifyTimestamps(_ leaf: RawLeaf, _ seconds: Node, _ nanoseconds: Node, _ kind: LeafKind) throws {
         try verifySentinel(seconds)
         let null = seconds.unchecked(0)
-        for i in 0..<leaf.count {
+        let count = seconds.width == 0 && nanoseconds.width == 0 ? min(1, leaf.count) : leaf.count
+        try spend(count)
+        for i in 0..<count {
             let s = seconds.unchecked(i + 1)
             if s == null {
                 if !kind.isNullable { try nullFinding(seconds, i, kind) }
@@ -112,17 +117,19 @@ extension VerificationRun {
         case .short(let node): try verifyShort(node, kind)
         case .small(let offsets, let blob, let nulls): try verifySmall(offsets, blob, nulls, isBinary: strings.isBinary, kind)
         case .big(let node):
-            for i in 0..<node.count { try verifyBig(node, i, isBinary: strings.isBinary, kind) }
+            let count = differing(node, node.count)
+            try spend(count)
+            for i in 0..<count { try verifyBig(node, i, isBinary: strings.isBinary, kind) }
         }
     }
 
     private func verifyShort(_ node: Node, _ kind: LeafKind) throws {
         let width = node.width
         if width == 0 {
-            for i in 0..<(kind.isNullable ? 0 : node.count) { try nullFinding(node, i, kind) }
+            if !kind.isNullable && node.count > 0 { try nullFinding(node, 0, kind) }
             return
         }
-        try spend(node.payloadByteCount / 8)
+        try spend(node.count + node.payloadByteCount / 8)
         for i in 0..<node.count {
             let block = node.payload + i * width
             let padding = Int(block.load(fromByteOffset: width - 1, as: UInt8.self))
@@ -142,6 +149,7 @@ extension VerificationRun {
 
     private func verifySmall(_ offsets: Node, _ blob: Node, _ nulls: Node, isBinary: Bool, _ kind: LeafKind) throws {
         var start: Int64 = 0
+        try spend(offsets.count + blob.count / 8)
         for i in 0..<offsets.count {
             let end = offsets.unchecked(i)
             if end < start || end > Int64(blob.count) {
@@ -164,7 +172,6 @@ extension VerificationRun {
             }
             start = end
         }
-        try spend(blob.count / 8)
         if start != Int64(blob.count) { try error(.blobsOffsets, offsets.ref, "the values end at \(start), the blob at \(blob.count)") }
     }
 
@@ -217,10 +224,11 @@ extension VerificationRun {
                 try warning(.mixedKeyCount, keys.ref, "\(keys.count) keys for \(composite.count) values")
             }
         }
-        try spend(counts.reduce(0, +))
+        let valueCount = differing(composite, composite.count)
+        try spend(valueCount + counts.reduce(0, +))
         // One bit for each payload entry that a value uses.
         var uses = counts.map { [UInt64](repeating: 0, count: ($0 + 63) / 64) }
-        for i in 0..<composite.count {
+        for i in 0..<valueCount {
             let element = composite.unchecked(i)
             if element == 0 {
                 if !kind.isNullable { try nullFinding(composite, i, kind) }

@@ -33,10 +33,10 @@ extension VerificationRun {
     static let pairsPerPass = 1 << 20
     static let passesPerGroup = 64
 
-    /// A link of the current column.
-    func link(table rawTable: Int64, key: Int64, origin: ObjectKey?, _ ref: Int) throws {
+    /// A link of the current column, or `times` equal ones.
+    func link(table rawTable: Int64, key: Int64, origin: ObjectKey?, _ ref: Int, times: Int = 1) throws {
         guard let table = currentTable, let column = currentColumn else { return }
-        if mode == .first { report.linkCount += 1 }
+        if mode == .first { report.linkCount += times }
         let isFixed = column.type == .link
         guard rawTable >= 0, rawTable < 0x7FFF_FFFF, let target = tableOfKey[TableKey(UInt32(rawTable))] else {
             return try error(.linkTarget, ref, row: origin, "a link to object \(key) of table \(rawTable), which does not exist")
@@ -52,24 +52,26 @@ extension VerificationRun {
         let group = linkGroup(from: table, column, to: target)
         if let collector {
             if collector.group == group, collector.takes(origin.rawValue, key) {
-                collector.forward.append(.init(origin: origin.rawValue, target: key))
+                try spend(times)
+                collector.forward.append(contentsOf: repeatElement(.init(origin: origin.rawValue, target: key), count: times))
             }
         } else {
-            linkGroups[group].forward.add(origin: origin.rawValue, target: key)
+            linkGroups[group].forward.add(origin: origin.rawValue, target: key, times: times)
         }
     }
 
-    /// A backlink in the row of `target` of the current table.
-    func backlink(origin: Int64, _ column: ColumnModel, target: ObjectKey?) {
+    /// A backlink in the row of `target` of the current table, or `times` equal ones.
+    func backlink(origin: Int64, _ column: ColumnModel, target: ObjectKey?, times: Int = 1) throws {
         guard let table = currentTable, let target else { return }
         let far = column.opposite?.column(column.oppositeColumn)
         let group = linkGroup(from: far == nil ? nil : column.opposite, far ?? column, to: table)
         if let collector {
             if collector.group == group, collector.takes(origin, target.rawValue) {
-                collector.backward.append(.init(origin: origin, target: target.rawValue))
+                try spend(times)
+                collector.backward.append(contentsOf: repeatElement(.init(origin: origin, target: target.rawValue), count: times))
             }
         } else {
-            linkGroups[group].backward.add(origin: origin, target: target.rawValue)
+            linkGroups[group].backward.add(origin: origin, target: target.rawValue, times: times)
         }
     }
 

@@ -120,10 +120,13 @@ extension VerificationRun {
                     }
                 }
                 if case .keys(let keys) = leaf.parts {
-                    for i in 0..<leaf.count {
+                    let count = differing(keys, leaf.count)
+                    for i in 0..<count {
                         let key = keys.unchecked(i)
                         if key <= -2 { hasUnresolved = true }
-                        if key != -1 { try link(table: column.oppositeTable, key: key, origin: objectKey, keys.ref) }
+                        if key != -1 {
+                            try link(table: column.oppositeTable, key: key, origin: objectKey, keys.ref, times: count == leaf.count ? 1 : leaf.count)
+                        }
                     }
                 }
                 if collection == .set { try verifyOrder(leaf, start, &order, root.ref, code: .setOrder, duplicate: .setDuplicate) }
@@ -174,7 +177,7 @@ extension VerificationRun {
 
     func verifyDictionaryValues(_ mixed: RawMixed, _ start: Int, _ column: ColumnModel) throws {
         if column.type == .mixed { return }
-        for i in 0..<mixed.composite.count {
+        for i in 0..<differing(mixed.composite, mixed.composite.count) {
             let element = mixed.composite.unchecked(i)
             if element == 0 {
                 if !column.isNullable { try error(.valueNull, mixed.composite.ref, "value \(start + i) is null where null is not allowed") }
@@ -193,7 +196,9 @@ extension VerificationRun {
     func verifyNested(_ mixed: RawMixed, nesting: Int, tree: TreeWalk?) throws {
         let owner = objectKey
         defer { objectKey = owner }
-        for i in 0..<mixed.composite.count {
+        try spend(differing(mixed.composite, mixed.composite.count))
+        let hasKeys = mixed.keys.map { $0.width > 0 } ?? false
+        for i in 0..<(hasKeys ? mixed.composite.count : differing(mixed.composite, mixed.composite.count)) {
             let element = mixed.composite.unchecked(i)
             let type = Int(element & 31) - 1
             let key = mixed.keys.map { i < $0.count ? $0.unchecked(i) : 0 } ?? 0

@@ -35,31 +35,52 @@ public enum Verifier {
         return run.report
     }
 
-    /// Verifies a whole file that lies in memory, beginning with the header and, in streaming form, the footer.
+    /// Verifies a file that nobody has open for writing.
+    public static func verify(_ file: ImmutableFile, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
+        try verify(wholeFile: file.memory, byteCount: file.fileSize, options: options)
+    }
+
+    /// Verifies a whole file, beginning with the header and, in streaming form, the footer. What makes opening fail is a finding as well.
     ///
-    /// - Parameter bytes: the decrypted file; its address is a multiple of 8.
-    public static func verify(file bytes: UnsafeMutableRawBufferPointer, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
-        var problems: [Finding] = []
+    /// - Parameters:
+    ///   - memory: where the file is readable from byte 0 on, decrypted by the state's page source if there is one; how many
+    ///     of its bytes the state makes readable does not matter.
+    ///   - byteCount: bytes of the (decrypted) file.
+    public static func verify(wholeFile memory: Memory, byteCount: Int, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
         func problem(_ code: FindingCode, _ what: String) -> VerificationReport {
-            problems.append(Finding(severity: .error, code: code, ref: 0, what: what))
             var report = VerificationReport()
-            report.findings = problems
-            report.errorCount = problems.count
+            report.findings = [Finding(severity: .error, code: code, ref: 0, what: what)]
+            report.errorCount = 1
             report.isComplete = false
             return report
         }
-        guard let base = bytes.baseAddress, bytes.count >= FileHeader.byteCount, bytes.count % 8 == 0 else {
-            return problem(.headerSize, "\(bytes.count) bytes: less than a header, or not a multiple of 8")
+        guard byteCount >= FileHeader.byteCount, byteCount % 8 == 0 else {
+            return problem(.headerSize, "\(byteCount) bytes: less than a header, or not a multiple of 8")
         }
+        let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
+        defer { state.deallocate() }
+        state.initialize(to: MemoryState(base: memory.state.pointee.base, fileLimit: byteCount))
+        state.pointee.pager = memory.state.pointee.pager
+        let base = UnsafeRawPointer(state.pointee.base)
+        func makeReadable(_ start: Int, _ end: Int) -> VerificationReport? {
+            do {
+                try state.pointee.pager?._withUnsafeGuaranteedRef { try $0.prepare(start, end) }
+                return nil
+            } catch {
+                return problem(.nodeUnreadable, "\(error)")
+            }
+        }
+        if let report = makeReadable(0, FileHeader.byteCount) { return report }
         let header = FileHeader(base)
         if header.mnemonic != FileHeader.mnemonic { return problem(.headerMnemonic, "bytes 16 to 19 are not T-DB") }
         var topRef = header.liveTopRef
-        var limit = bytes.count
+        var limit = byteCount
         if header.isStreaming {
-            guard bytes.count >= FileHeader.byteCount + FileHeader.footerByteCount else {
-                return problem(.headerSize, "\(bytes.count) bytes are too few for the streaming form")
+            guard byteCount >= FileHeader.byteCount + FileHeader.footerByteCount else {
+                return problem(.headerSize, "\(byteCount) bytes are too few for the streaming form")
             }
             limit -= FileHeader.footerByteCount
+            if let report = makeReadable(limit, byteCount) { return report }
             let cookie = base.loadUnaligned(fromByteOffset: limit + 8, as: UInt64.self)
             if cookie != FileHeader.footerCookie {
                 return problem(.footerCookie, "the footer ends with \(hexadecimal(cookie, digits: 16)): the file was cut or extended")
@@ -67,22 +88,31 @@ public enum Verifier {
             topRef = base.loadUnaligned(fromByteOffset: limit, as: UInt64.self)
         }
         if topRef % 8 != 0 || topRef >= UInt64(limit) || (topRef != 0 && topRef < UInt64(FileHeader.byteCount)) {
-            return problem(.headerTopRef, "top ref \(topRef) in a file of \(bytes.count) bytes")
+            return problem(.headerTopRef, "top ref \(topRef) in a file of \(byteCount) bytes")
         }
-        let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
-        defer { state.deallocate() }
-        state.initialize(to: MemoryState(base: base, fileLimit: limit))
-        let memory = Memory(state)
+        state.pointee.fileLimit = limit
         var snapshot = Snapshot(version: 1, topRef: Int(topRef), logicalSize: topRef == 0 ? FileHeader.byteCount : limit)
-        if topRef != 0, let top = try? memory.node(snapshot.topRef), top.hasRefs, top.widthType == 0 {
+        if topRef != 0, let top = try? Memory(state).node(snapshot.topRef), top.hasRefs, top.widthType == 0 {
             if let version = try? top.tagged(TopSlot.version), version > 0 { snapshot.version = UInt64(version) }
             if let size = try? top.tagged(TopSlot.logicalSize), size >= FileHeader.byteCount, size <= limit, size % 8 == 0 {
                 snapshot.logicalSize = size
                 if !header.isStreaming { state.pointee.fileLimit = size }
             }
         }
-        return try verify(memory: memory, snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace, format: header.liveFormat,
-                          physicalSize: bytes.count, header: header, options: options)
+        return try verify(memory: Memory(state), snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace, format: header.liveFormat,
+                          physicalSize: byteCount, header: header, options: options)
+    }
+
+    /// Verifies a whole file that lies in memory.
+    ///
+    /// - Parameter bytes: the decrypted file; its address is a multiple of 8.
+    public static func verify(file bytes: UnsafeMutableRawBufferPointer, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
+        try withUnsafeTemporaryAllocation(of: MemoryState.self, capacity: 1) { buffer in
+            // A file without bytes has no address; nothing of it is read.
+            guard let state = buffer.baseAddress else { preconditionFailure("a temporary allocation has an address") }
+            state.initialize(to: MemoryState(base: bytes.baseAddress ?? UnsafeMutableRawPointer(state), fileLimit: bytes.count))
+            return try verify(wholeFile: Memory(state), byteCount: bytes.count, options: options)
+        }
     }
 }
 
@@ -138,7 +168,7 @@ final class VerificationRun {
         self.options = options
         limit = memory.state.pointee.fileLimit & ~7
         space = try SpaceMap.make(limit: limit)
-        elementLimit = options.elementLimit ?? 128 &* limit &+ (1 << 18)
+        elementLimit = options.elementLimit ?? 32 &* limit &+ (1 << 18)
         elementsLeft = elementLimit
     }
 
@@ -215,8 +245,9 @@ final class VerificationRun {
         do {
             let header = try memory.bytes(at: ref, length: 8)
             node = Node(ref: ref, header: header)
-            if node.widthType == 3 {
-                try error(.nodeWidthType, ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have the width type 3")
+            // Width type 3, or a node of bytes that says more than 8 bits an element: `Memory.node` refuses both.
+            if node.flags & 0x1F > 0x14 {
+                try error(.nodeWidthType, ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have width type \(node.widthType), code \(node.flags & 7)")
                 return nil
             }
             if node.byteCount > limit &- ref {
