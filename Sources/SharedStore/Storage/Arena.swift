@@ -25,14 +25,21 @@ public final class Arena {
     /// The same as pairs of position and length.
     public var released: [(position: Int, length: Int)] { releasedBlocks.buffer.map { ($0.position, $0.length) } }
     /// Bytes handed out since the beginning.
-    public private(set) var allocatedBytes = 0
+    public var allocatedBytes: Int { counters.pointee.allocated }
     /// Capacities of the blocks that are in use: handed out and not released.
-    public private(set) var liveBytes = 0
+    public var liveBytes: Int { counters.pointee.live }
+    private struct Counters {
+        var allocated = 0
+        var live = 0
+    }
+    private let counters: UnsafeMutablePointer<Counters>
 
     public init(memory: Memory, end: Int, commit: @escaping (Int) throws -> Void) {
         self.memory = memory
         self.end = end
         self.commit = commit
+        counters = .allocate(capacity: 1)
+        counters.initialize(to: Counters())
         recycled.resize(Arena.recycledUnits + 1)
         for i in 0...Arena.recycledUnits { recycled[i] = 0 }
     }
@@ -41,6 +48,7 @@ public final class Arena {
         recycled.free()
         recycledUsed.free()
         releasedBlocks.free()
+        counters.deallocate()
     }
 
     /// Largest node that can be placed in a file: it must not cross a section of 64 MiB (file-format-3 1.1).
@@ -51,8 +59,8 @@ public final class Arena {
         precondition(byteCount >= 8)
         if byteCount > Arena.nodeByteCountMax { throw LimitError.nodeTooLarge(byteCount: byteCount) }
         let size = max((byteCount &+ 7) & ~7, Arena.capacityMin)
-        allocatedBytes += size
-        liveBytes += size
+        counters.pointee.allocated &+= size
+        counters.pointee.live &+= size
         let units = size >> 3
         let ref: Int
         if units <= Arena.recycledUnits && recycled[units] != 0 {
@@ -78,7 +86,7 @@ public final class Arena {
         if memory.isInArena(ref) {
             let units = capacity(ref) >> 3
             assert(address(ref).load(fromByteOffset: 3, as: UInt8.self) == 0, "arena block \(ref) is released twice")
-            liveBytes -= units << 3
+            counters.pointee.live &-= units << 3
             if units <= Arena.recycledUnits {
                 address(ref).storeBytes(of: 1, toByteOffset: 3, as: UInt8.self)
                 address(ref).storeBytes(of: recycled[units], toByteOffset: 8, as: Int.self)
@@ -148,8 +156,7 @@ public final class Arena {
     public func reset(fileLimit: Int, arenaStart: Int) {
         while let units = recycledUsed.popLast() { recycled[units] = 0 }
         releasedBlocks.removeAll()
-        allocatedBytes = 0
-        liveBytes = 0
+        counters.pointee = Counters()
         memory.state.pointee.fileLimit = fileLimit
         memory.state.pointee.arenaStart = arenaStart
         memory.state.pointee.arenaLimit = arenaStart

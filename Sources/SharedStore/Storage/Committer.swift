@@ -31,8 +31,6 @@ public final class Committer {
     /// The three lists and the top, as they go into the file.
     private var listBytes = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 16)
     private var listCapacity = 4096
-    /// The entries of the new lists, one array a column.
-    private let listPositions = RawList<Int64>(capacity: 64), listLengths = RawList<Int64>(capacity: 64), listVersions = RawList<Int64>(capacity: 64)
     /// What slot 11 shall hold as an array; empty for none.
     private let evacuationState = RawList<Int64>()
     private let stage = UnsafeMutableRawPointer.allocate(byteCount: stageLength, alignment: 16)
@@ -42,7 +40,8 @@ public final class Committer {
     public init(file: DatabaseFile) { self.file = file }
 
     deinit {
-        top.free(); listPositions.free(); listLengths.free(); listVersions.free(); evacuationState.free()
+        top.free()
+        evacuationState.free()
         listBytes.deallocate()
         stage.deallocate()
     }
@@ -149,21 +148,16 @@ public final class Committer {
         if space.gaveUpEvacuation && evacuation.limit > 0 { evacuation.giveUp() }
         if evacuation.limit > 0 && space.cutEmptyTail() { evacuation = Evacuation() }
         let index = space.giveBack(reserved)
-        gatherEvacuation(&evacuation, need)
+        let shape = FreeListShape(space, version, atLeast: reserved.end)
+        if shape.count > 0xFF_FFFF { throw LimitError.valueTooLarge(byteCount: shape.count, limit: 0xFF_FFFF) }
+        gatherEvacuation(&evacuation, shape.freeBytes - need)
 
-        let row = try gatherLists(version, listed: space.free[index])
-        var positions = NodePacking.Extent(), lengths = NodePacking.Extent(), versions = NodePacking.Extent(), state = NodePacking.Extent()
-        let count = listPositions.count
-        for i in 0..<count { positions.include(listPositions.base[i]) }
-        for i in 0..<count { lengths.include(listLengths.base[i]) }
-        for i in 0..<count { versions.include(listVersions.base[i]) }
-        for i in 0..<evacuationState.count { state.include(evacuationState[i]) }
-        // The row of the reserved block moves up by less than `need`; its length only shrinks.
-        positions.include(Int64(reserved.end))
         let position = reserved.position
-        let lengthsAt = position + NodePacking.byteCount(count, positions.widthCode)
-        let versionsAt = lengthsAt + NodePacking.byteCount(count, lengths.widthCode)
-        let stateAt = versionsAt + NodePacking.byteCount(count, versions.widthCode)
+        let lengthsAt = position + NodePacking.byteCount(shape.count, shape.positionCode)
+        let versionsAt = lengthsAt + NodePacking.byteCount(shape.count, shape.lengthCode)
+        let stateAt = versionsAt + NodePacking.byteCount(shape.count, shape.versionCode)
+        var state = NodePacking.Extent()
+        for i in 0..<evacuationState.count { state.include(evacuationState[i]) }
         let topAt = evacuationState.isEmpty ? stateAt : stateAt + NodePacking.byteCount(evacuationState.count, state.widthCode)
         top[TopSlot.logicalSize] = Int64(space.logicalSize) << 1 | 1
         top[TopSlot.freePositions] = Int64(position)
@@ -176,14 +170,10 @@ public final class Committer {
         let end = topAt + NodePacking.byteCount(top.count, extent.widthCode)
         precondition(end < reserved.end, "the lists need \(end - position) bytes, only \(need) were reserved")
 
-        let rest = space.free[index].end - end
-        space.free[index] = Block(position: end, length: rest)
-        listPositions[row] = Int64(end)
-        listLengths[row] = Int64(rest)
+        // The block that was reserved begins behind the top now: neither the number of blocks nor a width changes by that.
+        space.free[index] = Block(position: end, length: space.free[index].end - end)
         let out = listBuffer(end - position)
-        put(listPositions, 0, positions.widthCode, at: out)
-        put(listLengths, 0, lengths.widthCode, at: out + (lengthsAt - position))
-        put(listVersions, 0, versions.widthCode, at: out + (versionsAt - position))
+        try shape.write(space, version, positions: out, lengths: out + (lengthsAt - position), versions: out + (versionsAt - position))
         if !evacuationState.isEmpty { put(evacuationState, 0, state.widthCode, at: out + (stateAt - position)) }
         put(top, 0x40, extent.widthCode, at: out + (topAt - position))
         writer.stores.append(Store(position: position, source: UnsafeRawPointer(out), byteCount: end - position))
@@ -221,65 +211,17 @@ public final class Committer {
     }
 
     /// Slot 11: the state to be stored goes to `evacuationState`; else it announces the evacuation that the next commit begins.
-    private func gatherEvacuation(_ evacuation: inout Evacuation, _ need: Int) {
+    private func gatherEvacuation(_ evacuation: inout Evacuation, _ freeBytes: Int) {
         evacuationState.removeAll()
         for v in evacuation.state() { evacuationState.append(v) }
         if top.count > TopSlot.evacuation { top[TopSlot.evacuation] = 0 }
         if evacuationState.isEmpty {
             if space.logicalSize < Evacuation.minimalFileSize { return }
-            let free = space.freeBytes - need
-            guard let limit = Evacuation.newLimit(logicalSize: space.logicalSize, freeBytes: free, pageSize: SystemCalls.pageSize) else { return }
+            guard let limit = Evacuation.newLimit(logicalSize: space.logicalSize, freeBytes: freeBytes, pageSize: SystemCalls.pageSize) else { return }
             while top.count <= TopSlot.evacuation { top.append(0) }
             top[TopSlot.evacuation] = Int64(limit) << 1 | 1
         }
         while !evacuationState.isEmpty && top.count <= TopSlot.evacuation { top.append(0) }
-    }
-
-    /// Merges the four lists into the arrays that are stored; returns the row of the block `listed`.
-    private func gatherLists(_ version: UInt64, listed: Block) throws -> Int {
-        let free = space.free, locked = space.locked, evacuated = space.evacuated, freed = space.freed
-        let total = free.count + locked.count + evacuated.count + freed.count
-        if total > 0xFF_FFFF { throw LimitError.valueTooLarge(byteCount: total, limit: 0xFF_FFFF) }
-        listPositions.resize(total); listLengths.resize(total); listVersions.resize(total)
-        let p = listPositions.base, l = listLengths.base, v = listVersions.base
-        var a = 0, b = 0, c = 0, d = 0, end = FileHeader.byteCount, row = -1
-        for i in 0..<total {
-            let pa = a < free.count ? free.base[a].position : Int.max
-            let pb = b < locked.count ? locked.base[b].position : Int.max
-            let pc = c < evacuated.count ? evacuated.base[c].position : Int.max
-            let pd = d < freed.count ? freed.base[d].position : Int.max
-            let position = min(min(pa, pb), min(pc, pd))
-            let length: Int
-            let released: UInt64
-            if position == pa {
-                length = free.base[a].length
-                released = 0
-                if position == listed.position { row = i }
-                a &+= 1
-            } else if position == pd {
-                length = freed.base[d].length
-                released = version
-                d &+= 1
-            } else if position == pb {
-                length = locked.base[b].length
-                released = locked.base[b].version
-                b &+= 1
-            } else {
-                length = evacuated.base[c].length
-                released = 0
-                c &+= 1
-            }
-            if position < end || length <= 0 {
-                throw FormatError(ref: position, "released or free twice: \(length) bytes at \(position), the block before ends at \(end)")
-            }
-            end = position &+ length
-            p[i] = Int64(position)
-            l[i] = Int64(length)
-            v[i] = Int64(bitPattern: released)
-        }
-        if end > space.logicalSize { throw FormatError(ref: end, "free space ends behind the logical size \(space.logicalSize)") }
-        precondition(row >= 0, "the reserved block is missing from the list")
-        return row
     }
 
     // MARK: Phases 2 to 4

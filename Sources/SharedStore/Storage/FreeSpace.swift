@@ -58,14 +58,6 @@ final class FreeSpace {
     /// Blocks in all lists; while places are given out some may be counted that are used up.
     var entryCount: Int { free.count + locked.count + evacuated.count + freed.count }
 
-    /// Bytes that are free for everybody.
-    var freeBytes: Int {
-        var sum = 0
-        for i in 0..<free.count { sum += free[i].length }
-        for i in 0..<evacuated.count { sum += evacuated[i].length }
-        return sum
-    }
-
     // MARK: Start and end of a commit
 
     /// Forgets what is known; the next commit reads the file.
@@ -272,13 +264,15 @@ final class FreeSpace {
         runIndex = -1
         isInOrder = true
         if need <= FreeSpace.sectionLength {
-            // The smallest block that takes all of it.
+            // The smallest block that takes all of it. Without a branch in the first loop, which is the long one.
             let p = free.base, n = free.count
-            var best = -1, bestLength = Int.max
-            for i in 0..<n where p[i].length >= need && p[i].length < bestLength {
-                bestLength = p[i].length
-                best = i
+            var bestLength = Int.max
+            for i in 0..<n {
+                let length = p[i].length
+                bestLength = min(bestLength, length >= need ? length : Int.max)
             }
+            var best = bestLength == Int.max ? -1 : 0
+            while best >= 0 && p[best].length != bestLength { best &+= 1 }
             if best >= 0, let position = FreeSpace.place(need, in: p[best]) {
                 runIndex = best
                 runStart = position
