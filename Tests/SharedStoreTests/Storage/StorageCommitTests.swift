@@ -70,11 +70,11 @@ final class StorageCommitTests: XCTestCase {
     }
 
     func testPinnedVersionsKeepTheirBytes() throws {
-        for seed in 21...23 { try randomRun(seed: UInt64(seed), commits: 300, pins: 5, durability: .unsafe, reopen: false) }
+        for seed in 21...23 { try randomRun(seed: UInt64(seed), commits: 200, pins: 5, durability: .unsafe, reopen: false) }
     }
 
     func testLargeNodesAndManyPins() throws {
-        try randomRun(seed: 31, commits: 50, pins: 12, durability: .memoryOnly, reopen: false, maxBytes: 20_000)
+        try randomRun(seed: 31, commits: 30, pins: 12, durability: .memoryOnly, reopen: false, maxBytes: 20_000)
     }
 
     func testEmptyCommitsKeepTheFileSmall() throws {
@@ -235,7 +235,7 @@ final class StorageCommitTests: XCTestCase {
         let scratch = ScratchDirectory()
         let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/many-versions.realm")))
         var random = StorageRandom(77)
-        for round in 0..<300 {
+        for round in 0..<120 {
             let path = scratch.file("d\(round).realm")
             var bytes = good
             // The lists and the top of this file lie at its end.

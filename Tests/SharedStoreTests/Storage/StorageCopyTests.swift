@@ -180,7 +180,7 @@ final class StorageCopyTests: XCTestCase {
         let scratch = ScratchDirectory()
         let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/trees.realm")))
         var random = StorageRandom(12)
-        for round in 0..<200 {
+        for round in 0..<80 {
             var bytes = good
             for _ in 0..<20 {
                 let at = Int.random(in: 24..<bytes.count, using: &random)
