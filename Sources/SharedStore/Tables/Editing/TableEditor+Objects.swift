@@ -67,7 +67,7 @@ extension TableEditor {
         }
     }
 
-    private func insertRow(_ key: ObjectKey, primaryKey: (Column, Mixed)?) throws {
+    func insertRow(_ key: ObjectKey, primaryKey: (Column, Mixed)?) throws {
         try beginChange()
         guard let row = try clusters.insert(&tree, key) else { throw TableError.nameTaken("object key \(key)") }
         try table.setTree(tree)
@@ -240,5 +240,33 @@ extension Column {
         case .uuid: return .uuid(UUIDValue(high: 0, low: 0))
         case .mixed, .link, .backlink, .typedLink: return .null
         }
+    }
+}
+
+/// Objects that come from another file, with the keys that they had there.
+extension TableEditor {
+    /// Makes an object of any kind of table with a given key; an embedded one gets its owner later. Nothing is logged.
+    func importObject(key: ObjectKey, primaryKey: Mixed?) throws {
+        var pair: (Column, Mixed)?
+        if let column = table.primaryKeyColumn {
+            let value = primaryKey ?? .null
+            try column.check(value, in: table)
+            if try find(primaryKey: value, column) != nil { throw TableError.duplicatePrimaryKey(table: table.name, value: "\(value)") }
+            pair = (column, value)
+        }
+        try insertRow(key, primaryKey: pair)
+        // The next object's number lies behind those that are in use.
+        let used = Int(table.primaryKeyColumn != nil ? key.rawValue : key.rawValue & 0xFF | (key.rawValue & 0xFF_FFFF_0000) >> 8)
+        let next = topElement(TableSlot.objectSequence) == 0 ? 0 : Arena.untag(topElement(TableSlot.objectSequence))
+        if used >= next && used < 1 << 40 { setTopElement(TableSlot.objectSequence, Arena.tag(used + 1)) }
+    }
+
+    /// Appends an embedded object that has no owner yet to a list.
+    func storeEmbeddedElement(_ identity: Identity, _ child: ObjectKey) throws {
+        let column = try column(identity.column)
+        try editCollection(identity) { root, _ in
+            try BPlusTreeEditor<KeyLeafEditor>.append(arena, root == 0 ? BPlusTreeEditor<KeyLeafEditor>.create(arena) : root, child)
+        }
+        try addBacklink(column, identity.object, column.oppositeTable, child)
     }
 }
