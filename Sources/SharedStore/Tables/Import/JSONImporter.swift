@@ -245,7 +245,9 @@ public final class JSONImporter {
         case (nil, .embedded(let child)): try editor.replaceLink(column, key, by: child)
         case (nil, _):
             let stored = try mixed(value, column, editor)
-            if stored == column.defaultValue { return }
+            // Numbers are stored even when they equal the default: -0.0 does, and differs from it.
+            let isFloating = [.float, .double, .decimal].contains(column.type)
+            if stored == column.defaultValue && !isFloating { return }
             try editor.set(column, of: key, to: stored)
             try fill(identity, value, editor, column)
         case (.list, .array), (.set, .array), (.dictionary, .dictionary): try fill(identity, value, editor, column)
