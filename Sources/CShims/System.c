@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,7 @@ int64_t CShims_free_disk_bytes(const char *path) {
     if (statvfs(path, &s) != 0) return -(int64_t)errno;
     return (int64_t)s.f_bavail * (int64_t)s.f_frsize;
 }
+void CShims_set_thread_name(const char *name) { pthread_setname_np(pthread_self(), name); }
 int64_t CShims_gettid(void) { return (int64_t)syscall(SYS_gettid); }
 int CShims_is_glibc(void) {
 #ifdef __GLIBC__

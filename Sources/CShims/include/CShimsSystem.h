@@ -42,6 +42,8 @@ int64_t CShims_futex_wake(void *address, int count);
 int64_t CShims_ficlone(int target, int source);
 int64_t CShims_statfs_type(const char *path);
 int64_t CShims_free_disk_bytes(const char *path);
+// Names the calling thread; at most 15 characters, longer names are ignored.
+void CShims_set_thread_name(const char *name);
 int64_t CShims_gettid(void);
 // 1 where the C library is glibc, 0 otherwise; version as major * 1000 + minor.
 int CShims_is_glibc(void);

@@ -237,49 +237,67 @@ package final class ParticipantRegister: @unchecked Sendable {
 
     /// Gives back what participants of ours that have died still held in this session, and removes their files.
     ///
-    /// The caller holds the control mutex; the list mutex is taken here. As an initiator (`asInitiator`), who finds nobody counted and
-    /// has reset the list, no counts are touched. Files that cannot be opened (another user's) stay.
+    /// The caller holds the control mutex and is counted; the list mutex is taken here. As an initiator (`asInitiator`), who finds
+    /// nobody counted and resets the list, no counts are touched. Files that cannot be opened (another user's) stay.
+    /// - Parameter headerTop: the top ref in the data file's header. A version that it points to, and that is not the newest, belongs
+    ///   to a batch that was never synced: its pin protects the file from a power cut until a writer has set the header right, so
+    ///   it stays until then (file-format-3 4.4).
     /// - Returns: how many dead participants were swept.
     @discardableResult
-    static func sweep(_ paths: SessionPaths, _ lockFile: LockFile, asInitiator: Bool, _ deadline: Deadline) throws -> Int {
+    static func sweep(
+        _ paths: SessionPaths, _ lockFile: LockFile, asInitiator: Bool, headerTop: Int?, _ deadline: Deadline
+    ) throws -> Int {
         var swept = 0
         for path in filePaths(paths) {
             guard let descriptor = try? SystemCalls.open(path, O_RDWR) else { continue }
             defer { SystemCalls.close(descriptor) }
             guard (try? SystemCalls.tryDescriptionLock(descriptor, path: path)) == true else { continue }
+            var isDone = true
             if let bytes = try? readAll(descriptor, path), let contents = Contents(bytes), !asInitiator,
                 contents.mark != 0, contents.mark == lockFile.sessionMark,
                 contents.device == lockFile.device, contents.inode == lockFile.inode
             {
-                try giveBack(contents, descriptor, path, lockFile, deadline)
+                isDone = try giveBack(contents, descriptor, path, lockFile, headerTop, deadline)
             }
-            try? SystemCalls.unlink(path)
-            swept += 1
+            if isDone {
+                try? SystemCalls.unlink(path)
+                swept += 1
+            }
         }
         return swept
     }
 
+    /// False where an entry had to stay.
     private static func giveBack(
-        _ contents: Contents, _ descriptor: Int32, _ path: String, _ lockFile: LockFile, _ deadline: Deadline
-    ) throws {
+        _ contents: Contents, _ descriptor: Int32, _ path: String, _ lockFile: LockFile, _ headerTop: Int?, _ deadline: Deadline
+    ) throws -> Bool {
         func clear(_ offset: Int, byteCount: Int) throws {
             let zeros = [UInt8](repeating: 0, count: byteCount)
             try zeros.withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: offset, path: path) }
         }
+        var isDone = true
         if !contents.entries.isEmpty {
             try lockFile.with(.list, deadline) {
+                let list = VersionList(lockFile)
+                let records = try list.records()
+                let newest = list.newest
                 for entry in contents.entries {
-                    let offset = headerByteCount + Int(entry.index) * entryByteCount + (entry.kind == .live ? 8 : 16)
-                    try clear(offset, byteCount: 8)
+                    let record = records.first { $0.index == entry.index && $0.snapshot.version == entry.version }
+                    if let record, record.index != newest, record.snapshot.topRef == headerTop {
+                        isDone = false
+                        continue
+                    }
+                    try clear(headerByteCount + Int(entry.index) * entryByteCount + (entry.kind == .live ? 8 : 16), byteCount: 8)
                     KillPoint.reach("sweep.between-register-and-count")
-                    _ = try VersionList(lockFile).giveBack(entry.kind, index: entry.index, version: entry.version)
+                    if record != nil { try list.giveBack(entry.kind, index: entry.index, version: entry.version) }
                 }
             }
         }
-        if contents.isCounted {
+        if contents.isCounted && isDone {
             try clear(Offset.counted, byteCount: 4)
             // The sweeper itself is counted, so the count cannot come to 0 here.
             if lockFile.participantCount > 1 { lockFile.participantCount -= 1 }
         }
+        return isDone
     }
 }

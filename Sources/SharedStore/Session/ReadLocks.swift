@@ -37,6 +37,10 @@ package final class ReadLocks: Sendable {
         var entries: [Entry] = []
         var openCount = 0
         var idleCount = 0
+        /// Calls that are in the lock file.
+        var inFlight = 0
+        /// The participant has left; transactions that still exist may end without any effect.
+        var hasEnded = false
     }
 
     private let file: LockFile
@@ -53,26 +57,50 @@ package final class ReadLocks: Sendable {
     /// Locks that are open in this participant.
     package var openCount: Int { state.withLock { $0.openCount } }
 
-    /// Locks the newest version.
-    package func acquireNewest(_ kind: VersionList.Kind, _ deadline: Deadline) throws -> ReadLock {
-        let index = list.newest
-        let cached: ReadLock? = state.withLock { s in
-            guard index < s.entries.count, s.entries[Int(index)][kind].held else { return nil }
-            return use(&s, index, kind)
+    /// Runs `body`, which goes to the lock file, unless `fast` has a result already; leaving waits for its end.
+    private func go<Result>(fast: (inout State) -> Result?, _ body: () throws -> Result) throws -> Result {
+        let cached: Result? = try state.withLock { s in
+            if s.hasEnded { throw SessionError.closed(path: file.path) }
+            if let result = fast(&s) { return result }
+            s.inFlight += 1
+            return nil
         }
         if let cached { return cached }
-        return try file.with(.list, deadline) { try enter(try list.acquireNewest(kind), kind) }
+        defer { state.withLock { $0.inFlight -= 1 } }
+        return try body()
+    }
+
+    /// Locks the newest version.
+    package func acquireNewest(_ kind: VersionList.Kind, _ deadline: Deadline) throws -> ReadLock {
+        try go { s in
+            let index = list.newest
+            guard index < s.entries.count, s.entries[Int(index)][kind].held else { return nil }
+            return use(&s, index, kind)
+        } _: {
+            try file.with(.list, deadline) { try enter(try list.acquireNewest(kind), kind) }
+        }
     }
 
     /// Locks a certain version, which is the newest or held by somebody.
     /// - Throws: `badVersion` otherwise.
     package func acquire(_ kind: VersionList.Kind, version: UInt64, _ deadline: Deadline) throws -> ReadLock {
-        let cached: ReadLock? = state.withLock { s in
+        try go { s in
             guard let index = s.entries.firstIndex(where: { $0.snapshot.version == version && $0[kind].held }) else { return nil }
             return use(&s, UInt32(index), kind)
+        } _: {
+            try file.with(.list, deadline) { try enter(try list.acquire(kind, version: version), kind) }
         }
-        if let cached { return cached }
-        return try file.with(.list, deadline) { try enter(try list.acquire(kind, version: version), kind) }
+    }
+
+    /// The newest version of the session; no shared lock is needed where we hold it.
+    package func newestVersion(_ deadline: Deadline) throws -> UInt64 {
+        try go { s in
+            let index = list.newest
+            guard index < s.entries.count, s.entries[Int(index)].live.held || s.entries[Int(index)].frozen.held else { return nil }
+            return s.entries[Int(index)].snapshot.version
+        } _: {
+            try file.with(.list, deadline) { try list.newestRecord().snapshot.version }
+        }
     }
 
     /// One more local use of an entry that is counted in the list.
@@ -108,6 +136,7 @@ package final class ReadLocks: Sendable {
     /// Ends one use. Never fails: if the list mutex is not to be had by the deadline, the shared count is lowered later.
     package func release(_ lock: ReadLock, _ deadline: Deadline = .after(.seconds(1))) {
         let isLast: Bool = state.withLock { s in
+            if s.hasEnded { return false }
             let index = Int(lock.index)
             precondition(
                 index < s.entries.count && s.entries[index].snapshot.version == lock.snapshot.version && s.entries[index][lock.kind].count > 0,
@@ -122,12 +151,20 @@ package final class ReadLocks: Sendable {
 
     /// Lowers the shared counts of all entries that nobody here uses any more.
     package func releaseIdle(_ deadline: Deadline) {
-        if state.withLock({ $0.idleCount == 0 }) { return }
-        try? file.with(.list, deadline) { dropHeld(evenUsed: false) }
+        try? go { s in s.idleCount == 0 ? () : nil } _: {
+            try file.with(.list, deadline) { dropHeld(evenUsed: false) }
+        }
     }
 
     /// Gives back everything, used or not, when the participant leaves; list mutex held. The locks must not be used afterwards.
     package func dropAll() { dropHeld(evenUsed: true) }
+
+    /// After this nothing here touches the lock file any more: what is under way has ended, what comes later is refused.
+    package func end() {
+        state.withLock { $0.hasEnded = true }
+        // Each of them has a deadline.
+        while state.withLock({ $0.inFlight > 0 }) { pause(milliseconds: 1) }
+    }
 
     private func dropHeld(evenUsed: Bool) {
         state.withLock { s in

@@ -139,12 +139,9 @@ package struct VersionList {
     }
 
     /// Takes away a lock of a dead participant, if the record still is of that version and has a lock to give back.
-    package func giveBack(_ kind: Kind, index: UInt32, version: UInt64) throws -> Bool {
-        guard try Int(index) < capacity(), CShims_load_u64(unchecked(Int(index))) == version, version != 0,
-            CShims_load_u32(unchecked(Int(index)) + kind.countOffset) > 0
-        else { return false }
+    package func giveBack(_ kind: Kind, index: UInt32, version: UInt64) throws {
+        guard try Int(index) < capacity(), version != 0, CShims_load_u64(unchecked(Int(index))) == version else { return }
         add(-1, kind, Int(index))
-        return true
     }
 
     private func add(_ change: Int32, _ kind: Kind, _ index: Int) {

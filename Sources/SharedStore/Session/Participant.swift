@@ -1,0 +1,215 @@
+import Glibc
+import Synchronization
+import SystemCalls
+
+/// The kind of history that a session keeps in the file (coordination.md 3.4 step 11).
+public enum HistoryType: Int8, Sendable {
+    /// No history: others who keep one cannot have the file open at the same time.
+    case none = 0
+    /// One changeset for each commit, in the file: what object-layer programs use.
+    case inFile = 2
+
+    /// The schema version of the history that we write.
+    package var schemaVersion: UInt16 { self == .inFile ? 1 : 0 }
+}
+
+/// How a participant joins a session.
+package struct ParticipantOptions: Sendable {
+    package var durability = Durability.full
+    package var historyType = HistoryType.inFile
+    package var createsFile = true
+    /// Attach to a file of an older format too; whoever asks upgrades it in a write transaction before anything else.
+    package var acceptsOlderFormats = false
+    /// What this participant is for; others see it in the status.
+    package var label = ""
+    /// How long any one wait may take.
+    package var waitLimit = Duration.seconds(10)
+    package init() {}
+
+    var deadline: Deadline { .after(waitLimit) }
+    var properties: LockFile.Properties {
+        .init(durability: durability, historyType: historyType.rawValue, historySchemaVersion: historyType.schemaVersion)
+    }
+}
+
+/// One open database: attached to the session of all who have the same file open (coordination.md section 3).
+///
+/// Opening, in `ParticipantOpening.swift`, takes the shared `flock` on the lock file, then, under the control mutex, either starts the
+/// session (nobody is counted) or joins it; closing counts out. A process that opens a path twice is two participants.
+///
+/// Thread rules: may be used from any thread; a mutex is always given back by the thread that took it. Must not be used in a
+/// child made by `fork`.
+package final class Participant: @unchecked Sendable {
+    // Sendable: the parts are; `phase` is behind a mutex.
+    package let paths: SessionPaths
+    package let options: ParticipantOptions
+    package let lockFile: LockFile
+    package let file: DatabaseFile
+    package let readLocks: ReadLocks
+    package let writeQueue: WriteQueue
+    package let register: ParticipantRegister?
+    /// What opening found in the file; a joiner sees the header's state, which may be older than the session's newest version.
+    package let attachedAs: Attachment
+    /// What could not be had and is done without, in words for people: a register, a watchdog.
+    package let warnings: [String]
+
+    private let broadcaster: ConditionBroadcaster
+    private let watch: Watchdog.Registration?
+    private enum Phase { case open, closing, closed }
+    private let phase = Mutex(Phase.open)
+
+    /// The state of the file at the moment of attaching.
+    package struct Attachment: Sendable {
+        /// Nobody else was counted: we started the session.
+        package var isInitiator: Bool
+        package var inspection: FileInspection
+        /// The history in the file is older than the one we write, and must be upgraded by a write transaction.
+        package var needsHistoryUpgrade: Bool
+    }
+
+    init(
+        paths: SessionPaths, options: ParticipantOptions, lockFile: LockFile, file: DatabaseFile, register: ParticipantRegister?,
+        attachedAs: Attachment, warnings: [String]
+    ) {
+        self.paths = paths
+        self.options = options
+        self.lockFile = lockFile
+        self.file = file
+        self.register = register
+        self.attachedAs = attachedAs
+        readLocks = ReadLocks(lockFile, register: register)
+        broadcaster = ConditionBroadcaster(lockFile)
+        writeQueue = WriteQueue(file: lockFile, broadcaster: broadcaster)
+        let headerTop: @Sendable () -> Int? = {
+            options.durability == .memoryOnly ? nil : (try? file.currentHeader()).map { Int(truncatingIfNeeded: $0.liveTopRef) }
+        }
+        var warnings = warnings
+        do {
+            watch = try Watchdog.shared.watch(
+                ParticipantWatch(paths: paths, file: lockFile, readLocks: readLocks, register: register, headerTop: headerTop))
+        } catch {
+            watch = nil
+            warnings.append("no watchdog: \(error)")
+        }
+        self.warnings = warnings
+    }
+
+    deinit { try? close(force: true) }
+
+    package var deadline: Deadline { options.deadline }
+
+    package func checkOpen() throws {
+        if phase.withLock({ $0 != .open }) { throw SessionError.closed(path: paths.file) }
+    }
+
+    // MARK: Versions
+
+    /// The newest version of the session.
+    package func newestVersion(_ deadline: Deadline? = nil) throws -> UInt64 {
+        try checkOpen()
+        return try readLocks.newestVersion(deadline ?? self.deadline)
+    }
+
+    /// Locks the newest version for reading.
+    package func acquireNewest(_ kind: VersionList.Kind, _ deadline: Deadline? = nil) throws -> ReadLock {
+        try checkOpen()
+        return try checked(try readLocks.acquireNewest(kind, deadline ?? self.deadline))
+    }
+
+    /// Locks a version that is the newest, or that somebody holds.
+    package func acquire(_ kind: VersionList.Kind, version: UInt64, _ deadline: Deadline? = nil) throws -> ReadLock {
+        try checkOpen()
+        return try checked(try readLocks.acquire(kind, version: version, deadline ?? self.deadline))
+    }
+
+    package func release(_ lock: ReadLock) { readLocks.release(lock) }
+
+    /// A version longer than the file would let a reader fault: the lock file or the data file is damaged.
+    private func checked(_ lock: ReadLock) throws -> ReadLock {
+        if lock.snapshot.logicalSize <= knownFileSize.load(ordering: .relaxed) { return lock }
+        do {
+            let size = try file.backend.size()
+            if lock.snapshot.logicalSize > size {
+                throw SessionError.unusable(
+                    path: paths.file, reason: "version \(lock.snapshot.version) has \(lock.snapshot.logicalSize) bytes, the file has \(size)")
+            }
+            knownFileSize.store(size, ordering: .relaxed)
+            return lock
+        } catch {
+            readLocks.release(lock)
+            throw error
+        }
+    }
+
+    /// The file is at least this long; nobody cuts it during a session.
+    private let knownFileSize = Atomic<Int>(0)
+
+    // MARK: Dead participants
+
+    /// Gives back what participants of ours that have died still hold. The watchdog does so too, a little later.
+    @discardableResult
+    package func sweepDeadParticipants(_ deadline: Deadline? = nil) throws -> Int {
+        try checkOpen()
+        if !ParticipantRegister.anyOwnerIsGone(paths) { return 0 }
+        let limit = deadline ?? self.deadline
+        let headerTop = options.durability == .memoryOnly ? nil : Int(truncatingIfNeeded: try file.currentHeader().liveTopRef)
+        return try lockFile.with(.control, limit) {
+            try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: headerTop, limit)
+        }
+    }
+
+    // MARK: Telling others of a commit
+
+    /// Makes a published version known to those who wait for it (coordination.md 5.4, C8).
+    package func announce(version: UInt64, numberOfVersions: Int, _ deadline: Deadline) throws {
+        try lockFile.lock(.control, deadline)
+        KillPoint.reach("C8.locked")
+        lockFile.numberOfVersions = UInt64(numberOfVersions)
+        lockFile.latestVersion = version
+        let othersWait = broadcaster.hasWaiters(.newCommit)
+        lockFile.unlock(.control)
+        if othersWait { broadcaster.broadcast(.newCommit) }
+    }
+
+    // MARK: Closing
+
+    /// Leaves the session (coordination.md 3.7). A second call does nothing.
+    ///
+    /// Where the session's locks are not to be had in time (a stopped peer holds them), we leave without counting ourselves out, as
+    /// a killed process would, and the next living participant sweeps what we left.
+    /// - Parameter force: give back locks that are still in use; their transactions must not be used any more.
+    /// - Throws: `openTransactions`, and nothing was changed.
+    package func close(force: Bool = false) throws {
+        let isFirst: Bool = try phase.withLock { phase in
+            if phase != .open { return false }
+            let open = readLocks.openCount
+            if open > 0 && !force { throw SessionError.openTransactions(path: paths.file, count: open) }
+            phase = .closing
+            return true
+        }
+        if !isFirst { return }
+        watch?.cancel()
+        readLocks.end()
+        let deadline = deadline
+        if (try? lockFile.lock(.control, deadline)) != nil {
+            leave(deadline)
+            lockFile.unlock(.control)
+        }
+        file.close()
+        register?.close()
+        lockFile.close(keepingMapping: !broadcaster.stop())
+        phase.withLock { $0 = .closed }
+    }
+
+    /// Counts us out; control mutex held.
+    private func leave(_ deadline: Deadline) {
+        KillPoint.reach("close.locked")
+        guard (try? lockFile.with(.list, deadline, { readLocks.dropAll() })) != nil else { return }
+        register?.setCounted(false)
+        KillPoint.reach("close.between-register-and-count")
+        let count = lockFile.participantCount
+        if count > 0 { lockFile.participantCount = count - 1 }
+        if count <= 1 && options.durability == .memoryOnly { try? SystemCalls.unlink(paths.file) }
+        register?.removeFile()
+    }
+}

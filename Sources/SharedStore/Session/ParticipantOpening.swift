@@ -1,0 +1,188 @@
+import Glibc
+import SystemCalls
+
+/// Becoming a participant (coordination.md 3.2 to 3.5).
+extension Participant {
+    /// Rounds of opening after the file was resized or converted by the round before; more mean that somebody else undoes it.
+    static let attachRoundsMax = 20
+
+    /// Joins the session of `path`, or starts it.
+    ///
+    /// - Throws: `OpenError` where the data file is at fault, `SessionError` where the others or a side file are, `SystemError` for
+    ///   anything else, such as a full disk. Nothing is left open, nobody is counted.
+    package static func open(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        let paths = SessionPaths(path)
+        try checkPath(path, options)
+        let deadline = options.deadline
+        for _ in 0..<attachRoundsMax {
+            let lockFile = try LockFile.open(paths, options.properties, deadline)
+            do {
+                if let participant = try attach(paths, options, lockFile, deadline) { return participant }
+            } catch {
+                lockFile.close()
+                throw error
+            }
+            lockFile.close()
+        }
+        throw SessionError.unusable(path: path, reason: "its size was changed by somebody else each time it was set right")
+    }
+
+    /// What can be said before any side file is made.
+    private static func checkPath(_ path: String, _ options: ParticipantOptions) throws {
+        do {
+            let status = try SystemCalls.status(path: path)
+            if status.isDirectory { throw OpenError.isDirectory(path: path) }
+            if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
+        } catch let error as SystemError where error.code == ENOENT {
+            if !options.createsFile { throw OpenError.fileNotFound(path: path) }
+        } catch let error as SystemError { throw OpenError(error, path: path) }
+    }
+
+    /// One round under the control mutex; nil where the file was changed and everything starts again.
+    private static func attach(
+        _ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ deadline: Deadline
+    ) throws -> Participant? {
+        var warnings: [String] = []
+        do { try SystemCalls.makeDirectory(paths.management) } catch let error as SystemError where error.code != EEXIST {
+            warnings.append("\(error)")
+        }
+        try lockFile.lock(.control, deadline)
+        defer { lockFile.unlock(.control) }
+        KillPoint.reach("open.locked")
+        let isInitiator = lockFile.participantCount == 0
+        let file = try openFile(paths, options, isInitiator)
+        do {
+            guard let attachment = try isInitiator ? initiate(file, paths, options, lockFile, deadline) : join(file, options, lockFile, deadline)
+            else {
+                file.close()
+                return nil
+            }
+            lockFile.participantCount += 1
+            KillPoint.reach("open.counted")
+            var register: ParticipantRegister?
+            do {
+                register = try ParticipantRegister.create(paths, lockFile, label: options.label)
+                register?.setCounted(true)
+                if !isInitiator, ParticipantRegister.anyOwnerIsGone(paths) {
+                    let top = options.durability == .memoryOnly ? nil : attachment.inspection.snapshot.topRef
+                    try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: top, deadline)
+                }
+            } catch { warnings.append("no register of participants: \(error)") }
+            return Participant(
+                paths: paths, options: options, lockFile: lockFile, file: file, register: register, attachedAs: attachment, warnings: warnings)
+        } catch {
+            file.close()
+            throw error
+        }
+    }
+
+    private static func openFile(_ paths: SessionPaths, _ options: ParticipantOptions, _ isInitiator: Bool) throws -> DatabaseFile {
+        let path = paths.file
+        let backend: PlainFile
+        do {
+            // Non-blocking, so that nothing odd that took the file's place since `checkPath` makes us wait.
+            let flags = O_RDWR | O_NONBLOCK | (isInitiator && options.createsFile ? O_CREAT : 0)
+            backend = PlainFile(descriptor: try SystemCalls.open(path, flags), path: path)
+        } catch let error as SystemError { throw OpenError(error, path: path) }
+        do {
+            if try !SystemCalls.status(backend.descriptor, path: path).isRegularFile { throw OpenError.notARegularFile(path: path) }
+            return try DatabaseFile(backend: backend)
+        } catch {
+            backend.close()
+            throw error
+        }
+    }
+
+    /// Steps 3 to 16 of 3.4. Nil: the file has another size now.
+    private static func initiate(
+        _ file: DatabaseFile, _ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ deadline: Deadline
+    ) throws -> Attachment? {
+        // What a killed session of this kind left is of no use to anybody.
+        if options.durability == .memoryOnly { try file.backend.truncate(to: 0) }
+        if try file.backend.size() == 0 { try file.initialize(durability: options.durability) }
+        let inspection = try inspect(file)
+        try checkFormat(inspection, options, file.path)
+        let needsUpgrade = try checkHistory(inspection, options, file.path)
+        if inspection.isStreaming {
+            try file.convertFromStreamingForm(inspection, durability: options.durability)
+            return nil
+        }
+        if try file.alignSize(inspection) { return nil }
+        try lockFile.with(.list, deadline) {
+            // Whatever is registered belongs to sessions that are over: nobody is counted.
+            lockFile.clearSessionMark()
+            try ParticipantRegister.sweep(paths, lockFile, asInitiator: true, headerTop: nil, deadline)
+            lockFile.fileFormat = FileHeader.currentFormat
+            lockFile.numberOfVersions = 1
+            lockFile.latestVersion = inspection.snapshot.version
+            try VersionList(lockFile).reset(to: inspection.snapshot)
+        }
+        // The lock file may be a left-over that another descriptor kept us from initialising: its properties are not ours (step 16).
+        lockFile.durability = options.durability.rawValue
+        lockFile.historyType = options.historyType.rawValue
+        lockFile.historySchemaVersion = options.historyType.schemaVersion
+        lockFile.commitInCriticalPhase = false
+        lockFile.nextServed = lockFile.nextTicket
+        return Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade)
+    }
+
+    /// Steps 2 to 5 of 3.5.
+    private static func join(
+        _ file: DatabaseFile, _ options: ParticipantOptions, _ lockFile: LockFile, _ deadline: Deadline
+    ) throws -> Attachment? {
+        let inspection = try inspect(file)
+        try checkFormat(inspection, options, file.path)
+        func compare(_ which: SessionError.Property, _ ours: String, _ theirs: String) throws {
+            if ours != theirs { throw SessionError.incompatibleSession(path: file.path, which: which, ours: ours, theirs: theirs) }
+        }
+        try compare(.durability, "\(options.durability)", Durability(rawValue: lockFile.durability).map { "\($0)" } ?? "\(lockFile.durability)")
+        try compare(.historyType, name(options.historyType.rawValue), name(lockFile.historyType))
+        try compare(.historySchemaVersion, "\(options.historyType.schemaVersion)", "\(lockFile.historySchemaVersion)")
+        if lockFile.fileFormat != FileHeader.currentFormat {
+            throw SessionError.incompatibleLockFile(
+                path: lockFile.path, what: "file format", ours: "\(FileHeader.currentFormat)", theirs: "\(lockFile.fileFormat)")
+        }
+        _ = try lockFile.with(.list, deadline) { try VersionList(lockFile).newestRecord() }
+        let isBehind = inspection.snapshot.topRef != 0 && inspection.historySchemaVersion < Int(options.historyType.schemaVersion)
+        return Attachment(isInitiator: false, inspection: inspection, needsHistoryUpgrade: isBehind)
+    }
+
+    private static func inspect(_ file: DatabaseFile) throws -> FileInspection {
+        do { return try file.inspect() } catch let error as FormatError { throw OpenError.damaged(path: file.path, error) }
+    }
+
+    /// Step 10: an undecided format belongs to a file without content.
+    private static func checkFormat(_ inspection: FileInspection, _ options: ParticipantOptions, _ path: String) throws {
+        switch inspection.format {
+        case FileHeader.currentFormat: return
+        case 0 where inspection.snapshot.topRef == 0: return
+        case let format where FileHeader.readableFormats.contains(format):
+            if !options.acceptsOlderFormats { throw OpenError.upgradeRequired(path: path, format: Int(format)) }
+        case let format: throw OpenError.unsupportedFormat(path: path, format: Int(format))
+        }
+    }
+
+    /// Step 11. True where the stored history is older than ours.
+    private static func checkHistory(_ inspection: FileInspection, _ options: ParticipantOptions, _ path: String) throws -> Bool {
+        let stored = inspection.historyType
+        if stored != 0 && stored != Int(options.historyType.rawValue) {
+            throw OpenError.incompatibleHistory(path: path, found: stored, expected: Int(options.historyType.rawValue))
+        }
+        let ours = Int(options.historyType.schemaVersion)
+        if inspection.historySchemaVersion > ours {
+            throw OpenError.incompatibleHistorySchema(path: path, found: inspection.historySchemaVersion, supported: ours)
+        }
+        return inspection.snapshot.topRef != 0 && inspection.historySchemaVersion < ours
+    }
+
+    private static func name(_ historyType: Int8) -> String {
+        switch historyType {
+        case 0: "none"
+        case 1: "out of file"
+        case 2: "in file"
+        case 3: "sync client"
+        case 4: "sync server"
+        default: "\(historyType)"
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import SystemCalls
+
+/// All files of a database taken together, for when nobody has it open (coordination.md 8.2).
+public enum StoreFiles {
+    /// Runs `body` while nobody has the file open and nobody can open it.
+    ///
+    /// Others who open meanwhile wait, and start a fresh session afterwards: the lock file is emptied at the end, so that nobody
+    /// takes its stale content for a live session. It stays behind, as it always does.
+    /// - Returns: nil where somebody, perhaps this process, has the file open; `body` did not run then.
+    /// - Throws: `OpenError.fileNotFound` where the directory is missing, what `body` throws, `SystemError`.
+    public static func withExclusiveAccess<Result>(_ path: String, _ body: () throws -> Result) throws -> Result? {
+        let lockPath = SessionPaths(path).lock
+        let descriptor: Int32
+        do { descriptor = try SystemCalls.open(lockPath, O_RDWR | O_CREAT) } catch let error as SystemError {
+            if error.code == ENOENT || error.code == ENOTDIR {
+                throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: lockPath))
+            }
+            throw SessionError.sideFile(path: lockPath, reason: "\(error.call): \(error.reason)")
+        }
+        defer { SystemCalls.close(descriptor) }
+        guard try SystemCalls.tryLock(descriptor, exclusive: true, path: lockPath) else { return nil }
+        defer { try? SystemCalls.truncate(descriptor, to: 0, path: lockPath) }
+        return try body()
+    }
+
+    /// Deletes the data file and what belongs to it, except the lock file, backups and what a killed compaction left.
+    ///
+    /// - Returns: whether there was a data file.
+    /// - Throws: `SessionError.inUse` where somebody has it open, and nothing was deleted.
+    @discardableResult
+    public static func delete(_ path: String) throws -> Bool {
+        let paths = SessionPaths(path)
+        let directory = SystemCalls.parentDirectory(of: paths.lock)
+        do { _ = try SystemCalls.status(path: directory) } catch let error as SystemError where error.code == ENOENT { return false }
+        let existed = try withExclusiveAccess(path) {
+            let existed = try remove(paths.file)
+            for side in [paths.note, paths.legacyLog] { try remove(side) }
+            try removeTree(paths.management, depth: 0)
+            return existed
+        }
+        guard let existed else { throw SessionError.inUse(path: path) }
+        return existed
+    }
+
+    @discardableResult
+    private static func remove(_ path: String) throws -> Bool {
+        do {
+            try SystemCalls.unlink(path)
+            return true
+        } catch let error as SystemError where error.code == ENOENT { return false }
+    }
+
+    /// Directories deeper than this are not ours.
+    private static let depthMax = 8
+
+    private static func removeTree(_ path: String, depth: Int) throws {
+        guard let status = try? SystemCalls.linkStatus(path: path) else { return }
+        if !status.isDirectory || depth == depthMax {
+            try remove(path)
+            return
+        }
+        for name in try SystemCalls.names(inDirectory: path) { try removeTree(path + "/" + name, depth: depth + 1) }
+        try SystemCalls.removeDirectory(path)
+    }
+}
