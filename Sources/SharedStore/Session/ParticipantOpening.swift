@@ -43,8 +43,8 @@ extension Participant {
         _ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ deadline: Deadline
     ) throws -> Participant? {
         var warnings: [String] = []
-        do { try SystemCalls.makeDirectory(paths.management) } catch let error as SystemError where error.code != EEXIST {
-            warnings.append("\(error)")
+        do { try SystemCalls.makeDirectory(paths.management) } catch let error as SystemError {
+            if error.code != EEXIST { warnings.append("\(error)") }
         }
         try lockFile.lock(.control, deadline)
         defer { lockFile.unlock(.control) }

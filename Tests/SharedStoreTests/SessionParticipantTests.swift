@@ -1,0 +1,378 @@
+import Glibc
+import SystemCalls
+import TestSupport
+import XCTest
+
+@testable import SharedStore
+
+/// Opening, joining and leaving, with real processes where more than one is needed.
+final class SessionParticipantTests: XCTestCase {
+    private var scratch: ScratchDirectory!
+    private var path: String { scratch.file("a.realm") }
+
+    override func setUp() { scratch = ScratchDirectory("participant") }
+    override func tearDown() { scratch = nil }
+
+    private func options(_ change: (inout ParticipantOptions) -> Void = { _ in }) -> ParticipantOptions {
+        var options = ParticipantOptions()
+        change(&options)
+        return options
+    }
+
+    private func bytes(_ path: String) -> [UInt8] { [UInt8](FileManager.default.contents(atPath: path) ?? Data()) }
+    private func lockFile(_ offset: Int, _ value: UInt8) throws {
+        let descriptor = try SystemCalls.open(path + ".lock", O_RDWR)
+        defer { SystemCalls.close(descriptor) }
+        try withUnsafeBytes(of: value) { try SystemCalls.write(descriptor, $0, at: offset) }
+    }
+
+    #if arch(x86_64)
+    /// Recipe 1: a new file, opened alone.
+    func testALoneOpenerLeavesExactlyTheDescribedLockFile() throws {
+        let participant = try Participant.open(path)
+        var expected = [UInt8](repeating: 0, count: 1728)
+        expected[0] = 1
+        expected[1] = 40
+        expected[2] = 48
+        expected[4] = 24
+        expected[5] = 2
+        expected[6] = 14
+        expected[12] = 1
+        expected[16] = 1
+        expected[32] = 1
+        expected[44] = 1
+        for mutex in [48, 88, 128] { expected[mutex + 16] = 0x90 }
+        for condition in [312, 360] { expected[condition + 36] = 1 }
+        expected[432] = 32
+        expected[448] = 1
+        expected[456] = 24
+        var found = bytes(path + ".lock")
+        for used in [52, 92, 132] where found.count > used && found[used] == 1 { found[used] = 0 }
+        XCTAssertEqual(found, expected)
+        try participant.close()
+        XCTAssertEqual(bytes(path + ".lock")[12], 0)
+        XCTAssertEqual(bytes(path + ".lock")[0], 1, "the lock file stays as it is")
+    }
+    #endif
+
+    func testANewFileIsAnEmptyDatabaseOfOnePage() throws {
+        try Participant.open(path).close()
+        var expected = [UInt8](repeating: 0, count: SystemCalls.pageSize)
+        expected.replaceSubrange(16..<20, with: Array("T-DB".utf8))
+        XCTAssertEqual(bytes(path), expected)
+        var isDirectory: ObjCBool = false
+        XCTAssert(FileManager.default.fileExists(atPath: path + ".management", isDirectory: &isDirectory))
+        XCTAssert(isDirectory.boolValue)
+    }
+
+    func testTheSecondJoinsAndEachLeaves() throws {
+        let first = try Participant.open(path)
+        XCTAssertTrue(first.attachedAs.isInitiator)
+        let second = try Participant.open(path)
+        XCTAssertFalse(second.attachedAs.isInitiator)
+        XCTAssertEqual(first.lockFile.participantCount, 2)
+        try first.close()
+        XCTAssertEqual(second.lockFile.participantCount, 1)
+        try second.close()
+        try second.close()
+        XCTAssertEqual(bytes(path + ".lock")[12], 0)
+        XCTAssertThrowsError(try second.newestVersion()) { XCTAssertEqual($0 as? SessionError, .closed(path: path)) }
+    }
+
+    func testClosingWithOpenTransactionsIsRefusedUnlessForced() throws {
+        let participant = try Participant.open(path), other = try Participant.open(path)
+        let lock = try participant.acquireNewest(.live)
+        XCTAssertThrowsError(try participant.close()) { XCTAssertEqual($0 as? SessionError, .openTransactions(path: path, count: 1)) }
+        XCTAssertEqual(try other.status().versions[0].liveLockCount, 2, "one of the two is the status's own")
+        try participant.close(force: true)
+        participant.release(lock)
+        XCTAssertEqual(try other.status().versions[0].liveLockCount, 1)
+        try other.close()
+    }
+
+    // MARK: Recipe 3
+
+    func testDifferentOptionsAreRefusedWithBothValuesAndChangeNothing() throws {
+        let first = try Participant.open(path)
+        defer { try? first.close() }
+        let cases: [(ParticipantOptions, SessionError)] = [
+            (options { $0.durability = .unsafe }, .incompatibleSession(path: path, which: .durability, ours: "unsafe", theirs: "full")),
+            (options { $0.durability = .memoryOnly }, .incompatibleSession(path: path, which: .durability, ours: "memoryOnly", theirs: "full")),
+            (options { $0.historyType = .none }, .incompatibleSession(path: path, which: .historyType, ours: "none", theirs: "in file")),
+        ]
+        for (options, expected) in cases {
+            XCTAssertThrowsError(try Participant.open(path, options)) { XCTAssertEqual($0 as? SessionError, expected) }
+        }
+        first.lockFile.historySchemaVersion = 7
+        XCTAssertThrowsError(try Participant.open(path)) {
+            XCTAssertEqual($0 as? SessionError, .incompatibleSession(path: path, which: .historySchemaVersion, ours: "1", theirs: "7"))
+        }
+        first.lockFile.historySchemaVersion = 1
+        first.lockFile.fileFormat = 25
+        XCTAssertThrowsError(try Participant.open(path)) {
+            XCTAssertEqual($0 as? SessionError, .incompatibleLockFile(path: path + ".lock", what: "file format", ours: "24", theirs: "25"))
+        }
+        first.lockFile.fileFormat = 24
+        XCTAssertEqual(first.lockFile.participantCount, 1)
+        try Participant.open(path).close()
+    }
+
+    // MARK: Things in the way
+
+    func testEachObstacleNamesTheFileAtFault() throws {
+        func error(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) -> String {
+            do {
+                try Participant.open(path, options).close()
+                return "no error"
+            } catch { return "\(error)" }
+        }
+        let missing = error(scratch.file("missing/a.realm"))
+        XCTAssert(missing.hasPrefix(scratch.file("missing") + ":"), missing)
+        let absent = error(path, options { $0.createsFile = false })
+        XCTAssertEqual(absent, "\(path): no such file")
+        XCTAssertFalse(FileManager.default.fileExists(atPath: path + ".lock"), "nothing is made for a file that is not there")
+        XCTAssert(error(scratch.path).contains("is a directory"))
+        XCTAssertEqual(mkfifo(scratch.file("fifo"), 0o600), 0)
+        XCTAssert(error(scratch.file("fifo")).contains("not a regular file"))
+        XCTAssert(FileManager.default.createFile(atPath: scratch.file("text"), contents: Data("Lorem ipsum dolor sit amet, consectetuer.".utf8 + [10, 10, 10, 10, 10, 10, 10])))
+        XCTAssert(error(scratch.file("text")).hasPrefix(scratch.file("text") + ":"))
+        XCTAssert(FileManager.default.createFile(atPath: scratch.file("b.realm.management"), contents: Data()))
+        let participant = try Participant.open(scratch.file("b.realm"))
+        XCTAssertEqual(participant.warnings.count, 1, "a file in the way of the management directory costs the register only")
+        XCTAssert(participant.warnings[0].contains("b.realm.management"), participant.warnings[0])
+        try participant.close()
+    }
+
+    func testALockFileThatMayNotBeOpenedIsNamedNotTheDatabase() throws {
+        #if DEBUG
+        try Participant.open(path).close()
+        // Root may open everything, so the system's refusal is played.
+        SystemCallInterception.hook = { $0.name == "open" && $0.path.hasSuffix(".lock") ? EACCES : nil }
+        defer { SystemCallInterception.hook = nil }
+        XCTAssertThrowsError(try Participant.open(path)) { error in
+            guard case SessionError.sideFile(let side, let reason) = error else { return XCTFail("\(error)") }
+            XCTAssertEqual(side, path + ".lock")
+            XCTAssert(reason.contains("Permission denied"), reason)
+        }
+        #endif
+    }
+
+    func testAnyFailingSystemCallOfOpeningLeavesNobodyCounted() throws {
+        #if DEBUG
+        try Participant.open(path).close()
+        defer { SystemCallInterception.hook = nil }
+        var n = 0
+        while true {
+            n += 1
+            var calls = 0
+            var failed = ""
+            let me = pthread_self()
+            SystemCallInterception.hook = { call in
+                guard pthread_equal(pthread_self(), me) != 0 else { return nil }
+                calls += 1
+                if calls != n { return nil }
+                failed = "\(call.name) \(call.path)"
+                return EIO
+            }
+            let result = Result { try Participant.open(path) }
+            SystemCallInterception.hook = nil
+            switch result {
+            case .success(let participant):
+                try participant.close()
+                if calls < n { return XCTAssertGreaterThan(n, 10) }
+            case .failure(let error): XCTAssert("\(error)".contains("a.realm"), "\(failed) failed: \(error)")
+            }
+            XCTAssertEqual(bytes(path + ".lock").dropFirst(12).first ?? 0, 0, "after a failed \(failed)")
+            // Everybody else can still open.
+            try Participant.open(path).close()
+        }
+        #endif
+    }
+
+    // MARK: Recipes 5, 7, 8: stale state
+
+    func testStaleLockFilesOfAllKindsGiveAFreshSession() throws {
+        for content in [[], [UInt8](repeating: 0x5A, count: 100), [UInt8](repeating: 0xFF, count: 1728)] as [[UInt8]] {
+            try Data(content).write(to: URL(fileURLWithPath: path + ".lock"))
+            let participant = try Participant.open(path)
+            XCTAssertTrue(participant.attachedAs.isInitiator)
+            XCTAssertEqual(participant.lockFile.participantCount, 1)
+            try participant.close()
+        }
+    }
+
+    func testAnInitiatorOnALeftOverLockFileUsesItsOwnProperties() throws {
+        // Somebody keeps the lock file from being initialised, as an inherited descriptor would.
+        let descriptor = try SystemCalls.open(path + ".lock", O_RDWR | O_CREAT)
+        defer { SystemCalls.close(descriptor) }
+        let memory = try Participant.open(path, options { $0.durability = .memoryOnly })
+        XCTAssert(try SystemCalls.tryLock(descriptor, exclusive: false))
+        try memory.close()
+        XCTAssertFalse(FileManager.default.fileExists(atPath: path), "the last of a memory-only session takes the file with it")
+        try lockFile(3, 1)
+        let full = try Participant.open(path)
+        XCTAssertEqual(full.lockFile.durability, Durability.full.rawValue)
+        XCTAssertFalse(full.lockFile.commitInCriticalPhase)
+        try full.close()
+        XCTAssertTrue(FileManager.default.fileExists(atPath: path))
+    }
+
+    func testOpenersThatWaitForAnExclusiveHolderStartAFreshSession() throws {
+        // A stale lock file of two dead participants, held exclusively by somebody who does not initialise it.
+        try Participant.open(path).close()
+        try lockFile(12, 2)
+        let descriptor = try SystemCalls.open(path + ".lock", O_RDWR)
+        XCTAssert(try SystemCalls.tryLock(descriptor, exclusive: true))
+        let process = try TestProcess()
+        process.send("open \(path)")
+        usleep(100_000)
+        SystemCalls.close(descriptor)
+        XCTAssertEqual(process.line(), "ok initiator=true participants=1 warnings=0")
+    }
+
+    func testAMemoryOnlySessionIsSharedAndVanishes() throws {
+        let first = try Participant.open(path, options { $0.durability = .memoryOnly })
+        let process = try TestProcess()
+        XCTAssertEqual(process.ask("open \(path) durability=memory"), "ok initiator=false participants=2 warnings=0")
+        XCTAssertEqual(process.ask("publish 3"), "ok 4")
+        XCTAssertEqual(try first.newestVersion(), 4)
+        try first.close()
+        XCTAssertTrue(FileManager.default.fileExists(atPath: path))
+        XCTAssertEqual(process.ask("close"), "ok")
+        XCTAssertFalse(FileManager.default.fileExists(atPath: path))
+    }
+
+    // MARK: Several processes
+
+    /// Recipes 6 and 29 without data: random opens and closes of twenty processes end with nobody counted.
+    func testTwentyProcessesOpenAndCloseAtRandomAndNobodyIsLeft() throws {
+        let anchor = try Participant.open(path)
+        let processes = try (1...20).map { _ in try TestProcess() }
+        for (seed, process) in processes.enumerated() { process.send("open-close \(path) 10 \(seed)") }
+        for process in processes { XCTAssertEqual(process.line(within: 60), "ok") }
+        XCTAssertEqual(anchor.lockFile.participantCount, 1)
+        XCTAssertEqual(try anchor.status().versions.map(\.frozenLockCount), [0])
+        XCTAssertEqual(try anchor.status().participants.count, 1)
+        try anchor.close()
+        XCTAssertEqual(bytes(path + ".lock")[12], 0)
+    }
+
+    func testTwoThreadsOpenAndCloseTheSamePath() throws {
+        let path = path
+        DispatchQueue.concurrentPerform(iterations: 4) { _ in
+            for _ in 0..<50 {
+                do {
+                    let participant = try Participant.open(path)
+                    participant.release(try participant.acquireNewest(.live))
+                    try participant.close()
+                } catch { XCTFail("\(error)") }
+            }
+        }
+        XCTAssertEqual(bytes(path + ".lock")[12], 0)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: path + ".management/participants"), [])
+    }
+
+    /// Recipe 20.
+    func testAControlMutexOfADeadOwnerIsHealedForEverybody() throws {
+        let anchor = try Participant.open(path)
+        let process = try TestProcess()
+        process.ask("open \(path)")
+        XCTAssertEqual(process.ask("lock control"), "ok clean")
+        process.kill()
+        // The watchdog does it without anybody asking.
+        let limit = Deadline.after(.seconds(10))
+        while anchor.lockFile.word(of: .control) & LockHolder.ownerDiedBit != 0 && !limit.hasPassed { usleep(1000) }
+        XCTAssertEqual(anchor.lockFile.word(of: .control) & LockHolder.ownerDiedBit, 0)
+        let opener = try TestProcess()
+        XCTAssert(opener.ask("open \(path)").hasPrefix("ok initiator=false"))
+        try anchor.close()
+    }
+
+    func testAKillAtEachStepOfOpeningAndClosingLeavesOthersUnharmed() throws {
+        let anchor = try Participant.open(path)
+        for point in ["open.locked", "open.counted", "close.locked", "read-lock.between-register-and-count", "close.between-register-and-count"] {
+            let process = try TestProcess()
+            process.ask("kill-at \(point)")
+            _ = process.ask("open \(path)")
+            _ = process.ask("live")
+            _ = process.ask("close force")
+            XCTAssertEqual(process.waitUntilGone(), -SIGKILL, point)
+            let opener = try TestProcess()
+            XCTAssert(opener.ask("open \(path)").hasPrefix("ok initiator=false"), point)
+            XCTAssertEqual(opener.ask("close"), "ok")
+        }
+        // Killed between counter and register, a participant may stay counted; nobody may be counted too little.
+        XCTAssertGreaterThanOrEqual(anchor.lockFile.participantCount, 1)
+        try anchor.close()
+    }
+
+    func testAKillWhileTheLockFileIsMadeLeavesItToTheNext() throws {
+        for point in ["lock-file.exclusive", "lock-file.initialised"] {
+            let process = try TestProcess()
+            process.ask("kill-at \(point)")
+            XCTAssertEqual(process.ask("open \(path)"), "gone")
+            let participant = try Participant.open(path)
+            XCTAssertTrue(participant.attachedAs.isInitiator)
+            try participant.close()
+        }
+    }
+
+    /// A stopped peer that merely has the file open, or holds a version, stands in nobody's way.
+    func testAStoppedPeerDoesNotHinderOpeningReadingAndWriting() throws {
+        let process = try TestProcess()
+        process.ask("open \(path)")
+        process.ask("live")
+        process.stop()
+        defer { process.resume() }
+        let participant = try Participant.open(path, options { $0.waitLimit = .seconds(5) })
+        participant.release(try participant.acquireNewest(.live))
+        _ = try participant.writeQueue.acquire(.after(.seconds(5)))
+        participant.writeQueue.release()
+        XCTAssertEqual(try participant.status().participants.count, 2)
+        try participant.close()
+    }
+
+    func testAStoppedHolderOfTheWriteLockIsNamedInTheError() throws {
+        let process = try TestProcess()
+        process.ask("open \(path)")
+        XCTAssert(process.ask("begin").hasPrefix("ok"))
+        process.stop()
+        defer { process.resume() }
+        usleep(20_000)
+        let participant = try Participant.open(path)
+        XCTAssertThrowsError(try participant.writeQueue.acquire(.after(.milliseconds(50)))) { error in
+            guard case SessionError.deadlineExceeded(_, _, let holder) = error else { return XCTFail("\(error)") }
+            XCTAssertEqual(holder, "process \(process.processIdentifier) (TestParticipant), which is stopped")
+        }
+        try participant.close()
+    }
+
+    // MARK: All files together
+
+    /// Recipes 29 and 32.
+    func testDeletingIsRefusedWhileOpenAndLeavesOnlyTheLockFile() throws {
+        let participant = try Participant.open(path), second = try Participant.open(path)
+        XCTAssertThrowsError(try StoreFiles.delete(path)) { XCTAssertEqual($0 as? SessionError, .inUse(path: path)) }
+        try participant.close()
+        let process = try TestProcess()
+        XCTAssertEqual(process.ask("delete \(path)"), "error \(path): is open in this or another process")
+        try second.close()
+        XCTAssertEqual(mkfifo(path + ".note", 0o600), 0)
+        XCTAssertTrue(try StoreFiles.delete(path))
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path), ["a.realm.lock"])
+        XCTAssertEqual(bytes(path + ".lock"), [], "an opener that waited must not trust what stood in it")
+        XCTAssertFalse(try StoreFiles.delete(path))
+        XCTAssertFalse(try StoreFiles.delete(scratch.file("missing/b.realm")))
+    }
+
+    func testExclusiveAccessKeepsOpenersWaiting() throws {
+        let process = try TestProcess()
+        let ran: Bool? = try StoreFiles.withExclusiveAccess(path) {
+            process.send("open \(path)")
+            XCTAssertNil(process.line(within: 0.2))
+            return true
+        }
+        XCTAssertEqual(ran, true)
+        XCTAssertEqual(process.line(), "ok initiator=true participants=1 warnings=0")
+    }
+}
