@@ -111,6 +111,24 @@ enum SessionCommands {
         case "publish":
             for _ in 0..<number(0, 1) { try publishUnchanged(try current) }
             return "ok \(try current.newestVersion())"
+        // What other software does: wait-condition commit | writer sleeps on the condition variable; broadcast-condition does so while
+        // it holds the mutex.
+        case "wait-condition", "broadcast-condition":
+            let p = try current
+            let mutex: SharedMutex = arguments.first == "commit" ? .control : .write
+            let condition: SharedCondition = arguments.first == "commit" ? .newCommit : .nextWriter
+            let pointer = condition.address(p.lockFile).assumingMemoryBound(to: pthread_cond_t.self)
+            try p.lockFile.lock(mutex, p.deadline)
+            if command == "wait-condition" {
+                // The test reads this line to know that we are about to sleep; the mutex keeps broadcasters out until we do.
+                let bytes = Array("ok waiting\n".utf8)
+                _ = write(1, bytes, bytes.count)
+                _ = pthread_cond_wait(pointer, p.lockFile.mutexAddress(mutex).assumingMemoryBound(to: pthread_mutex_t.self))
+            } else {
+                pthread_cond_broadcast(pointer)
+            }
+            p.lockFile.unlock(mutex)
+            return command == "wait-condition" ? "ok woken" : "ok"
         case "sweep": return "ok \(try current.sweepDeadParticipants())"
         case "status":
             let status = try current.status()

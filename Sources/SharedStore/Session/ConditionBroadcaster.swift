@@ -3,13 +3,13 @@ import Synchronization
 import SystemCalls
 
 /// The two condition variables that others wait on, and that we only ever broadcast (coordination.md 5.2).
-enum SharedCondition: UInt32, CaseIterable, Sendable {
+package enum SharedCondition: UInt32, CaseIterable, Sendable {
     /// "New commit available": others who wait for a change sleep here, with the control mutex.
     case newCommit = 1
     /// "Pick next writer": others who queue for the write mutex sleep here.
     case nextWriter = 2
 
-    func address(_ file: LockFile) -> UnsafeMutableRawPointer {
+    package func address(_ file: LockFile) -> UnsafeMutableRawPointer {
         file.address(self == .newCommit ? CSHIMS_LOCK_NEW_COMMIT : CSHIMS_LOCK_PICK_NEXT_WRITER)
     }
 }

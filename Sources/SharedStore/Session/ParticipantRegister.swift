@@ -283,7 +283,7 @@ package final class ParticipantRegister: @unchecked Sendable {
                 let newest = list.newest
                 for entry in contents.entries {
                     let record = records.first { $0.index == entry.index && $0.snapshot.version == entry.version }
-                    if let record, record.index != newest, record.snapshot.topRef == headerTop {
+                    if let record, record.index != newest, record.snapshot.topRef != 0, record.snapshot.topRef == headerTop {
                         isDone = false
                         continue
                     }

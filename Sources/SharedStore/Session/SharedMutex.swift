@@ -28,7 +28,7 @@ extension LockFile {
     }
 
     @inline(__always)
-    func mutexAddress(_ mutex: SharedMutex) -> UnsafeMutableRawPointer {
+    package func mutexAddress(_ mutex: SharedMutex) -> UnsafeMutableRawPointer {
         switch mutex {
         case .write: address(CSHIMS_LOCK_WRITE_MUTEX)
         case .control: address(CSHIMS_LOCK_CONTROL_MUTEX)
