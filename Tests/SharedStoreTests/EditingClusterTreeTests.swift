@@ -25,7 +25,7 @@ func assertClusterShape(
             XCTAssertLessThanOrEqual(keys.count, 256, file: file, line: line)
             if !isRoot { XCTAssertGreaterThan(keys.count, 0, "empty leaf", file: file, line: line) }
             for column in columns {
-                XCTAssertEqual(try rowCount(column, try node.requiredRef(1 + column.leafIndex)), keys.count, "\(column.kind)", file: file, line: line)
+                XCTAssertEqual(try ColumnLeafEditor.count(arena, column, try node.requiredRef(1 + column.leafIndex)), keys.count, "\(column.kind)", file: file, line: line)
             }
             return keys
         }
@@ -51,21 +51,6 @@ func assertClusterShape(
         }
         XCTAssertEqual(try node.tagged(2), keys.count, file: file, line: line)
         return keys
-    }
-    func rowCount(_ column: ClusterColumn, _ ref: Int) throws -> Int {
-        switch column.kind {
-        case .nullableInt: try NullableIntLeafEditor.count(arena, ref)
-        case .float: try FloatLeafEditor.count(arena, ref)
-        case .double: try DoubleLeafEditor.count(arena, ref)
-        case .timestamp: try TimestampLeafEditor.count(arena, ref)
-        case .decimal: try DecimalLeafEditor.count(arena, ref)
-        case .objectId: try ObjectIdLeafEditor.count(arena, ref)
-        case .uuid: try UUIDLeafEditor.count(arena, ref)
-        case .string: try StringLeafEditor.count(arena, ref)
-        case .binary: try BinaryLeafEditor.count(arena, ref)
-        case .mixed: try MixedLeafEditor.count(arena, ref)
-        case .int, .bool, .enumString, .link, .collection, .backlink: try ArrayEditor.count(arena, ref)
-        }
     }
     let keys = try walk(ref, level: nil, offset: 0, isRoot: true)
     XCTAssertTrue(zip(keys, keys.dropFirst()).allSatisfy { $0 < $1 }, "keys ascend", file: file, line: line)

@@ -115,6 +115,17 @@ enum IntegerArrayEditor<Coding: IntegerCoding> {
         let node = try arena.integerNode(ref)
         guard UInt(bitPattern: start) <= UInt(bitPattern: node.count) else { throw arena.indexOutside(ref, start, node.count) }
         if difference == 0 || start == node.count { return ref }
+        if node.flags & 7 >= 4 {
+            let ref = try writable(arena, ref, growth: 0, code: 0)
+            if Coding.addIfFitting(arena.payload(ref), Int(node.flags & 7), start, node.count, difference) { return ref }
+            return try addSlowly(arena, ref, from: start, difference)
+        }
+        return try addSlowly(arena, ref, from: start, difference)
+    }
+
+    @inline(never)
+    private static func addSlowly(_ arena: Arena, _ ref: Int, from start: Int, _ difference: Int64) throws -> Int {
+        let node = try arena.integerNode(ref)
         var code = 0
         for index in start..<node.count {
             code = max(code, Coding.widthCode(Coding.load(node.payload, Int(node.flags & 7), index) &+ difference))

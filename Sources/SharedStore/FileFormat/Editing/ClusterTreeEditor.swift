@@ -297,6 +297,7 @@ struct ClusterTreeEditor {
         arena.setElement(leaf, 0, try UnsignedArrayEditor.append(arena, kept, Int64(bitPattern: key)))
         let siblingKeys = try UnsignedArrayEditor.add(arena, tail, from: 0, Int64(bitPattern: 0 &- splitKey))
         let sibling = try createLeaf(slots: arena.header(leaf).count, first: Int64(siblingKeys))
+        try checkRowCounts(leaf, ClusterTreeEditor.nodeSizeMax)
         for column in columns {
             let slot = 1 + column.leafIndex
             let (left, right) = try ColumnLeafEditor.moveTail(
@@ -309,7 +310,8 @@ struct ClusterTreeEditor {
 
     @inline(__always)
     private func insertDefaults(_ leaf: Int, _ row: Int) throws {
-        for column in columns {
+        for index in 0..<columns.count {
+            let column = columns[index]
             let slot = 1 &+ column.leafIndex
             let old = try arena.child(leaf, slot)
             let new = try ColumnLeafEditor.insertDefault(arena, column, old, row)
@@ -417,6 +419,8 @@ struct ClusterTreeEditor {
     }
 
     private func mergeLeaves(_ leaf: Int, _ next: Int, _ distance: Int64, _ store: (Int) -> Void) throws {
+        try checkRowCounts(leaf, try rowCount(leaf))
+        try checkRowCounts(next, try rowCount(next))
         let shifted = try UnsignedArrayEditor.add(arena, try ensureKeys(next), from: 0, distance)
         let (emptied, keys) = try UnsignedArrayEditor.moveTail(arena, from: shifted, at: 0, to: try ensureKeys(leaf))
         arena.setElement(next, 0, emptied)
@@ -452,6 +456,19 @@ struct ClusterTreeEditor {
     /// Levels above the leaves.
     @inline(__always)
     private func level(_ root: Int) throws -> Int {
+        if arena.memory.isInArena(root) {
+            let (flags, count) = arena.header(root)
+            if flags & 0x80 == 0 { return 0 }
+            if flags & 0x5F == 0x47 && count > 1 {
+                let element = arena.element(root, 1)
+                if element >= 3 && element <= Int64(2 &* ClusterTree.depthMax &+ 1) && element & 1 != 0 { return Int(element >> 1) }
+            }
+        }
+        return try levelSlowly(root)
+    }
+
+    @inline(never)
+    private func levelSlowly(_ root: Int) throws -> Int {
         let node = try arena.memory.node(root)
         if !node.isInner { return 0 }
         let level = try arena.integerNode(root).tagged(1)
@@ -498,6 +515,15 @@ struct ClusterTreeEditor {
     private func rowCount(_ leaf: Int) throws -> Int {
         let first = arena.element(leaf, 0)
         return first & 1 != 0 ? Arena.untag(first) : try arena.integerNode(try arena.child(leaf, 0)).count
+    }
+
+    /// Throws unless every column of a leaf has as many rows as the leaf; before rows move, so that they stay in step.
+    private func checkRowCounts(_ leaf: Int, _ rows: Int) throws {
+        for column in columns {
+            let ref = try arena.child(leaf, 1 + column.leafIndex)
+            let count = try ColumnLeafEditor.count(arena, column, ref)
+            if count != rows { throw FormatError(ref: ref, "leaf of column \(column.leafIndex) has \(count) rows where the cluster has \(rows)") }
+        }
     }
 
     private func objectCount(_ ref: Int, _ level: Int) throws -> Int {

@@ -122,6 +122,23 @@ enum ColumnLeafEditor {
         }
     }
 
+    /// Number of rows.
+    static func count(_ arena: Arena, _ column: ClusterColumn, _ ref: Int) throws -> Int {
+        switch column.kind {
+        case .int, .bool, .enumString, .link, .collection, .backlink: try ArrayEditor.count(arena, ref)
+        case .nullableInt: try NullableIntLeafEditor.count(arena, ref)
+        case .float: try FloatLeafEditor.count(arena, ref)
+        case .double: try DoubleLeafEditor.count(arena, ref)
+        case .timestamp: try TimestampLeafEditor.count(arena, ref)
+        case .decimal: try DecimalLeafEditor.count(arena, ref)
+        case .objectId: try ObjectIdLeafEditor.count(arena, ref)
+        case .uuid: try UUIDLeafEditor.count(arena, ref)
+        case .string: try StringLeafEditor.count(arena, ref)
+        case .binary: try BinaryLeafEditor.count(arena, ref)
+        case .mixed: try MixedLeafEditor.count(arena, ref)
+        }
+    }
+
     /// Moves rows `start...` of one leaf behind those of another, with what they own.
     static func moveTail(
         _ arena: Arena, _ column: ClusterColumn, from source: Int, at start: Int, to target: Int

@@ -6,6 +6,8 @@ protocol IntegerCoding {
     static func load(_ p: UnsafeRawPointer, _ code: Int, _ index: Int) -> Int64
     /// Stores the value if it fits into the width; else stores nothing and returns false.
     static func storeIfFitting(_ p: UnsafeMutableRawPointer, _ code: Int, _ index: Int, _ value: Int64) -> Bool
+    /// Adds to elements `start..<end` of 8 bits or more, unless a sum does not fit; then nothing is changed and false returned.
+    static func addIfFitting(_ p: UnsafeMutableRawPointer, _ code: Int, _ start: Int, _ end: Int, _ difference: Int64) -> Bool
     /// Width code of an array that has become empty.
     static var emptyWidthCode: Int { get }
     /// Copies elements to a place of the same or a larger width, last one first, so that both may begin at one address.
@@ -50,6 +52,15 @@ enum SignedCoding: IntegerCoding {
             return storeBits(p, code, index, value)
         }
         return true
+    }
+
+    static func addIfFitting(_ p: UnsafeMutableRawPointer, _ code: Int, _ start: Int, _ end: Int, _ difference: Int64) -> Bool {
+        switch code {
+        case 4: addElements(p, Int8.self, start, end, difference)
+        case 5: addElements(p, Int16.self, start, end, difference)
+        case 6: addElements(p, Int32.self, start, end, difference)
+        default: addWrapping(p, start, end, difference)
+        }
     }
 
     static func widen(_ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int) {
@@ -108,6 +119,15 @@ enum UnsignedCoding: IntegerCoding {
         return true
     }
 
+    static func addIfFitting(_ p: UnsafeMutableRawPointer, _ code: Int, _ start: Int, _ end: Int, _ difference: Int64) -> Bool {
+        switch code {
+        case 4: addElements(p, UInt8.self, start, end, difference)
+        case 5: addElements(p, UInt16.self, start, end, difference)
+        case 6: addElements(p, UInt32.self, start, end, difference)
+        default: addWrapping(p, start, end, difference)
+        }
+    }
+
     static func widen(_ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int) {
         switch (sourceCode, targetCode) {
         case (4, 5): widenElements(source, UInt8.self, target, UInt16.self, count)
@@ -133,6 +153,41 @@ private func storeBits(_ p: UnsafeMutableRawPointer, _ code: Int, _ index: Int, 
     let byte = p.load(fromByteOffset: bit >> 3, as: UInt8.self)
     p.storeBytes(
         of: byte & ~(mask &<< shift) | UInt8(truncatingIfNeeded: value) &<< shift, toByteOffset: bit >> 3, as: UInt8.self)
+    return true
+}
+
+/// Two passes without a branch an element: the extremes, then the sums.
+@inline(__always)
+private func addElements<T: FixedWidthInteger & BitwiseCopyable>(
+    _ p: UnsafeMutableRawPointer, _: T.Type, _ start: Int, _ end: Int, _ difference: Int64
+) -> Bool {
+    let size = MemoryLayout<T>.size
+    var low = T.max, high = T.min
+    var index = start
+    while index < end {
+        let value = p.loadUnaligned(fromByteOffset: index &* size, as: T.self)
+        low = value < low ? value : low
+        high = value > high ? value : high
+        index &+= 1
+    }
+    let (lowest, underflow) = Int64(truncatingIfNeeded: low).addingReportingOverflow(difference)
+    let (highest, overflow) = Int64(truncatingIfNeeded: high).addingReportingOverflow(difference)
+    if underflow || overflow || T(exactly: lowest) == nil || T(exactly: highest) == nil { return false }
+    let step = T(truncatingIfNeeded: difference)
+    index = start
+    while index < end {
+        let sum = p.loadUnaligned(fromByteOffset: index &* size, as: T.self) &+ step
+        p.storeBytes(of: sum, toByteOffset: index &* size, as: T.self)
+        index &+= 1
+    }
+    return true
+}
+
+@inline(__always)
+private func addWrapping(_ p: UnsafeMutableRawPointer, _ start: Int, _ end: Int, _ difference: Int64) -> Bool {
+    for index in start..<end {
+        p.storeBytes(of: p.load(fromByteOffset: index &* 8, as: Int64.self) &+ difference, toByteOffset: index &* 8, as: Int64.self)
+    }
     return true
 }
 

@@ -12,6 +12,15 @@ extension Arena {
     /// The array of refs as it can be changed, with 64 bits an element and room for `growth` more.
     @inline(__always)
     func writableRefs(_ ref: Int, growth: Int = 0) throws -> Int {
+        if memory.isInArena(ref) {
+            let (flags, count) = header(ref)
+            if flags & 0x5F == 0x47 && (growth == 0 || 8 &+ (count &+ growth) &* 8 <= capacity(ref)) { return ref }
+        }
+        return try makeWritableRefs(ref, growth: growth)
+    }
+
+    @inline(never)
+    private func makeWritableRefs(_ ref: Int, growth: Int) throws -> Int {
         let ref = try ArrayEditor.writable(self, ref, growth: growth, code: 7)
         if header(ref).flags & 0x40 == 0 { throw FormatError(ref: ref, "node is not an array of refs") }
         return ref
