@@ -1,7 +1,8 @@
 import Glibc
 import SystemCalls
 
-/// Why a file could not be opened, where the data file is at fault; what concerns the others who use it is `SessionError`. Every case names the path, and where two values differ, both of them.
+/// Why a file could not be opened, where the data file is at fault; what concerns the others who use it is `SessionError`.
+/// Every case names the path, and where two values differ, both of them.
 ///
 /// The order in which a file is checked, and so which of several faults is reported, is that of file-format-1 1.5.
 public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -60,11 +61,14 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .fileNotFound(let path): "\(path): no such file"
-        case .permissionDenied(let path, let call): "\(path): permission denied by \(call); check owner and mode of the file and its folder"
+        case .permissionDenied(let path, let call):
+            "\(path): permission denied by \(call); check owner and mode of the file and its folder"
         case .isDirectory(let path): "\(path): is a directory; give the path of a file"
         case .notARegularFile(let path): "\(path): is not a regular file"
-        case .tooSmall(let path, let size, let minimum): "\(path): \(size) bytes are too few for a realm file, the smallest has \(minimum)"
-        case .oddSize(let path, let size): "\(path): the size of \(size) bytes is not a multiple of 8; the file is cut or not a realm file"
+        case .tooSmall(let path, let size, let minimum):
+            "\(path): \(size) bytes are too few for a realm file, the smallest has \(minimum)"
+        case .oddSize(let path, let size):
+            "\(path): the size of \(size) bytes is not a multiple of 8; the file is cut or not a realm file"
         case .notARealm(let path, .zeros): "\(path): not a realm file: the header is all zeros; restore it from a copy"
         case .notARealm(let path, .text): "\(path): not a realm file: it begins with text"
         case .notARealm(let path, .sqlite): "\(path): not a realm file but an SQLite database"
@@ -81,7 +85,8 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
         case .incompatibleHistorySchema(let path, let found, let supported):
             "\(path): the history has schema version \(found), supported are versions up to \(supported)"
         case .badKeyLength(let path, let length): "\(path): the key has \(length) bytes, it must have 64"
-        case .decryptionFailed(let path, let page, let reason): "\(path): page \(page) cannot be decrypted: \(reason); is the key the right one?"
+        case .decryptionFailed(let path, let page, let reason):
+            "\(path): page \(page) cannot be decrypted: \(reason); is the key the right one?"
         case .notEncrypted(let path): "\(path): the file is not encrypted; open it without a key"
         case .system(let error): error.description
         }

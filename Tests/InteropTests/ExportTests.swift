@@ -59,7 +59,9 @@ final class ExportTests: XCTestCase {
     }
 
     func testExportOfTheFileForQueriesEqualsTheGivenJSON() throws {
-        guard let shared = Fixtures.shared else { throw XCTSkip("the folder shared/fixtures is not beside the package; nothing was tested") }
+        guard let shared = Fixtures.shared else {
+            throw XCTSkip("the folder shared/fixtures is not beside the package; nothing was tested")
+        }
         let file = try GivenFiles.open("people", in: shared + "/queries", ScratchDirectory())
         let difference = try exported(file).firstDifference(given("people", shared + "/queries"))
         XCTAssertNil(difference, "ours and the given value: \(difference ?? "")")

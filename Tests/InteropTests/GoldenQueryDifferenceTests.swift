@@ -4,7 +4,8 @@ import XCTest
 
 @testable import SharedStore
 
-/// The queries whose tag says that this package answers otherwise than the original, and what it answers instead (query-language 12).
+/// The queries whose tag says that this package answers otherwise than the original, and what it answers instead
+/// (query-language 12).
 final class GoldenQueryDifferenceTests: XCTestCase {
     private typealias Answer = GoldenQueryTests.Answer
 
@@ -133,7 +134,8 @@ final class GoldenQueryDifferenceTests: XCTestCase {
         try check("orderBool") { _ in (.error(.operation), nil) }
     }
 
-    /// The Swift front end lets a string match data of the same bytes in an AnyRealmValue, query strings do not: here the notation `%@` of
+    /// The Swift front end lets a string match data of the same bytes in an AnyRealmValue, query strings do not: here the
+    /// notation `%@` of
     /// the former makes the difference.
     func testStringsMatchDataInAnyRealmValuesWhereTheConstantCameByAPlaceholder() throws {
         try check("stringData") { testCase in

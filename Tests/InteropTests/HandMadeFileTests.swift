@@ -60,7 +60,8 @@ final class HandMadeFileTests: XCTestCase {
         var id = NodeFile.Column("id", type: 0, leaf: file.integers([7, 0, 300]), leafIndex: 0)
         XCTAssertEqual(id.key, 0)
         // 7, 0 and 300 as chunks: 07000000, 00000000, 2C010000; ascending: 0, 07000000, 2C010000.
-        id.index = file.refs([file.integers([0, 0x0700_0000, 0x2C01_0000], code: 6), NodeFile.tagged(1), NodeFile.tagged(0), NodeFile.tagged(2)], context: true)
+        let chunks = file.integers([0, 0x0700_0000, 0x2C01_0000], code: 6)
+        id.index = file.refs([chunks, NodeFile.tagged(1), NodeFile.tagged(0), NodeFile.tagged(2)], context: true)
         let tree = file.cluster([id], rows: 3)
         let top = file.table(key: 0, [id], tree: tree, primaryKey: 1)
         let bytes = file.streaming(names: ["class_A"], tables: [top])
@@ -101,12 +102,16 @@ final class HandMadeFileTests: XCTestCase {
         let scratch = ScratchDirectory()
         var file = NodeFile()
         let list = file.mixed([2 << 8 | 1])
-        let four = NodeFile.Column("four", type: 6, attributes: 16, leaf: file.mixed([5 << 8 | 1, 0, 3 << 5 | 3], strings: ["x"], slots: 4), leafIndex: 0)
-        let short = NodeFile.Column("short", type: 6, attributes: 16, leaf: file.mixed([0x94, 1 << 8 | 0x96, 1 << 8 | 2], refs: [list, 0], keys: [9]), leafIndex: 1)
+        let fourLeaf = file.mixed([5 << 8 | 1, 0, 3 << 5 | 3], strings: ["x"], slots: 4)
+        let shortLeaf = file.mixed([0x94, 1 << 8 | 0x96, 1 << 8 | 2], refs: [list, 0], keys: [9])
+        let four = NodeFile.Column("four", type: 6, attributes: 16, leaf: fourLeaf, leafIndex: 0)
+        let short = NodeFile.Column("short", type: 6, attributes: 16, leaf: shortLeaf, leafIndex: 1)
         let tree = file.cluster([four, short], rows: 3)
         let top = file.table(key: 0, [four, short], tree: tree)
         let opened = try open(file.streaming(names: ["class_A"], tables: [top]), scratch)
-        XCTAssertTrue(try text(opened).hasSuffix(#"{"_key":0,"four":5,"short":[2]},{"_key":1,"four":null,"short":{"$dict":[]}},{"_key":2,"four":"x","short":true}]}},"tables":{}}"#))
+        for object in [#"{"_key":0,"four":5,"short":[2]}"#, #"{"_key":1,"four":null,"short":{"$dict":[]}}"#, #"{"_key":2,"four":"x","short":true}"#] {
+            XCTAssertTrue(try text(opened).contains(object), object)
+        }
         let table = try XCTUnwrap(opened.group.table(ofClass: "A")), column = try XCTUnwrap(table.column(named: "short"))
         XCTAssertEqual(try table.find(ObjectKey(0))?.list(column).value(0), .int(2))
         XCTAssertEqual(try table.find(ObjectKey(1))?.dictionary(column).count, 0)
@@ -121,12 +126,11 @@ final class HandMadeFileTests: XCTestCase {
         var link = NodeFile.Column("link", type: 12, attributes: 16, leaf: file.integers([6, -1]), leafIndex: 0)
         var list = NodeFile.Column("list", type: 12, attributes: 32, leaf: file.refs([listRef, 0]), leafIndex: 1)
         var set = NodeFile.Column("set", type: 12, attributes: 128, leaf: file.refs([setRef, 0]), leafIndex: 2)
-        let any = NodeFile.Column("any", type: 6, attributes: 16, leaf: file.mixed([2 << 5 | 17, 1 << 8 | 2 << 5 | 17], pairs: [1, 5, 1, -2]), leafIndex: 3)
-        for column in [\NodeFile.Column.oppositeTable] {
-            link[keyPath: column] = 1
-            list[keyPath: column] = 1
-            set[keyPath: column] = 1
-        }
+        let anyLeaf = file.mixed([2 << 5 | 17, 1 << 8 | 2 << 5 | 17], pairs: [1, 5, 1, -2])
+        let any = NodeFile.Column("any", type: 6, attributes: 16, leaf: anyLeaf, leafIndex: 3)
+        link.oppositeTable = 1
+        list.oppositeTable = 1
+        set.oppositeTable = 1
         let tree = file.cluster([link, list, set, any], rows: 2)
         let origin = file.table(key: 0, [link, list, set, any], tree: tree)
         let live = file.cluster([], rows: 1, keys: [5])
@@ -153,7 +157,8 @@ final class HandMadeFileTests: XCTestCase {
         XCTAssertEqual(try b.tombstone(ObjectKey(-7))?.key, ObjectKey(-7))
         XCTAssertEqual(try b.tombstone(ObjectKey(-2))?.index, 1)
         XCTAssertNil(try b.tombstone(ObjectKey(-3)))
-        XCTAssertTrue(try text(opened).contains(#"{"_key":0,"link":{"$link":["B",5]},"list":[{"$link":["B",5]},{"$link":["B",5]}],"set":[{"$link":["B",5]}],"any":{"$link":["B",5]}}"#))
+        let five = #"{"$link":["B",5]}"#
+        XCTAssertTrue(try text(opened).contains(#"{"_key":0,"link":\#(five),"list":[\#(five),\#(five)],"set":[\#(five)],"any":\#(five)}"#))
         XCTAssertTrue(try text(opened).contains(#"{"_key":1,"link":null,"list":[],"set":[],"any":null}"#))
     }
 

@@ -39,8 +39,10 @@ final class IndexLookupTests: XCTestCase {
                         for value in expected.keys {
                             let equal = expected.filter { Mixed.compare($0.key, value) == 0 }.flatMap(\.value).sorted()
                             let found = try index.find(value)
-                            XCTAssertTrue(Set(found).isSubset(of: equal), "\(name) \(table.name).\(table.name(of: column)) = \(value)")
-                            XCTAssertTrue(Set(expected[value] ?? []).isSubset(of: found), "\(name) \(table.name).\(table.name(of: column)) = \(value): \(found)")
+                            XCTAssertTrue(Set(found).isSubset(of: equal),
+                                           "\(name) \(table.name).\(table.name(of: column)) = \(value)")
+                            XCTAssertTrue(Set(expected[value] ?? []).isSubset(of: found),
+                                           "\(name) \(table.name).\(table.name(of: column)) = \(value): \(found)")
                             lookups += 1
                         }
                         continue
@@ -50,12 +52,16 @@ final class IndexLookupTests: XCTestCase {
                         XCTAssertEqual(try index.firstRow(value)?.key, keys.first)
                         lookups += 1
                     }
-                    for absent in self.absentValues(column, expected) { XCTAssertEqual(try index.find(absent), [], "\(name) \(table.name).\(table.name(of: column)) = \(absent)") }
+                    for absent in self.absentValues(column, expected) {
+                        XCTAssertEqual(try index.find(absent), [], "\(name) \(table.name).\(table.name(of: column)) = \(absent)")
+                    }
                 }
             }
         }
         XCTAssertGreaterThan(lookups, 3000)
-        for kind in ["int", "bool", "string", "timestamp", "objectId", "uuid", "mixed"] { XCTAssertTrue(indexes.contains(kind), "no index of kind \(kind) was tried") }
+        for kind in ["int", "bool", "string", "timestamp", "objectId", "uuid", "mixed"] {
+            XCTAssertTrue(indexes.contains(kind), "no index of kind \(kind) was tried")
+        }
     }
 
     private func absentValues(_ column: Column, _ present: [Mixed: [ObjectKey]]) -> [Mixed] {
@@ -102,11 +108,13 @@ final class IndexLookupTests: XCTestCase {
                     for token in texts.reduce(into: Set<[UInt8]>(), { $0.formUnion($1.tokens) }) {
                         words += 1
                         let text = String(decoding: token, as: UTF8.self)
-                        XCTAssertEqual(try index.find(word: token), texts.filter { $0.tokens.contains(token) }.map(\.key), "\(name) \(text)")
+                        XCTAssertEqual(try index.find(word: token), texts.filter { $0.tokens.contains(token) }.map(\.key),
+                                       "\(name) \(text)")
                         XCTAssertEqual(try index.find(word: token + Array("q".utf8)), texts.filter { $0.tokens.contains(token + Array("q".utf8)) }.map(\.key))
                         for length in 0...token.count {
                             let prefix = Array(token[..<length])
-                            XCTAssertEqual(try index.find(prefix: prefix), texts.filter { $0.tokens.contains { $0.starts(with: prefix) } }.map(\.key), "\(name) \(text) \(length)")
+                            XCTAssertEqual(try index.find(prefix: prefix), texts.filter { $0.tokens.contains { $0.starts(with: prefix) } }.map(\.key),
+                                           "\(name) \(text) \(length)")
                         }
                     }
                 }

@@ -39,7 +39,7 @@ final class OpenErrorTests: XCTestCase {
         XCTAssertEqual(error(Fixtures.core14 + "/encrypted.realm"), .notARealm(path: Fixtures.core14 + "/encrypted.realm", content: .unknown))
         XCTAssertEqual(mkfifo(scratch.file("fifo"), 0o600), 0)
         XCTAssertEqual(error(scratch.file("fifo")), .notARegularFile(path: scratch.file("fifo")))
-        let descriptions = [OpenError.notARealm(path: "a", content: .zeros), .notARealm(path: "a", content: .text), .notARealm(path: "a", content: .unknown)].map(\.description)
+        let descriptions = [.zeros, .text, .unknown].map { OpenError.notARealm(path: "a", content: $0).description }
         XCTAssertEqual(Set(descriptions).count, 3)
     }
 
@@ -111,7 +111,9 @@ final class OpenErrorTests: XCTestCase {
         XCTAssertNil(found(encrypted, good))
         XCTAssertEqual(found(encrypted, nil), .notARealm(path: encrypted, content: .unknown))
         XCTAssertEqual(found(plain, good), .notEncrypted(path: plain))
-        guard case .decryptionFailed(encrypted, 0, _)? = found(encrypted, wrong) else { return XCTFail("\(String(describing: found(encrypted, wrong)))") }
+        guard case .decryptionFailed(encrypted, 0, _)? = found(encrypted, wrong) else {
+            return XCTFail("\(String(describing: found(encrypted, wrong)))")
+        }
         let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: encrypted)))
         let cut = try write(Array(bytes[..<(bytes.count / 2 & ~4095)]), scratch)
         switch found(cut, good) {

@@ -41,7 +41,8 @@ final class ReaderAgreementTests: XCTestCase {
                     XCTAssertEqual(walked.count, list.count)
                     // Few positions of a long list are enough.
                     for i in stride(from: 0, to: list.count, by: max(1, list.count / 50)) {
-                        XCTAssertTrue(self.same(try list.value(i), walked[i]), "\(name) \(table.name).\(table.name(of: column))[\(i)]")
+                        XCTAssertTrue(self.same(try list.value(i), walked[i]),
+                                       "\(name) \(table.name).\(table.name(of: column))[\(i)]")
                         elements += 1
                         types.insert(column.type)
                         if column.collection == .set {
@@ -64,7 +65,9 @@ final class ReaderAgreementTests: XCTestCase {
                 try table.forEachObject { row in
                     let dictionary = try row.dictionary(column)
                     for i in 0..<dictionary.count {
-                        guard case .string(let key) = try dictionary.key(i) else { return XCTFail("\(name): key of another type") }
+                        guard case .string(let key) = try dictionary.key(i) else {
+                            return XCTFail("\(name): key of another type")
+                        }
                         XCTAssertEqual(try dictionary.find(key), i, "\(name) \(table.name).\(table.name(of: column)): \(key)")
                         XCTAssertTrue(self.same(try XCTUnwrap(dictionary.value(forKey: key)), try dictionary.value(i)))
                         entries += 1
@@ -107,7 +110,8 @@ final class ReaderAgreementTests: XCTestCase {
                         case .mixed: try leaf.row(i).mixed(column)
                         case .backlink, .collection: .null
                         }
-                        XCTAssertTrue(self.same(byRow, byLeaf), "\(name) \(table.name).\(table.name(of: column)) row \(i): \(byRow), \(byLeaf)")
+                        XCTAssertTrue(self.same(byRow, byLeaf),
+                                       "\(name) \(table.name).\(table.name(of: column)) row \(i): \(byRow), \(byLeaf)")
                         if case .string(let text) = byRow, column.type == .string {
                             XCTAssertEqual(try leaf.row(i).stringBytes(column).map { String(decoding: $0, as: UTF8.self) }, text)
                         }
@@ -135,12 +139,16 @@ final class ReaderAgreementTests: XCTestCase {
                 for i in 0..<list.count { try collect(list.value(i), column, origin, { try list.list(i) }, { try list.dictionary(i) }) }
             }
             func collect(_ dictionary: DictionaryReader, _ column: Column, _ origin: ObjectKey) throws {
-                for i in 0..<dictionary.count { try collect(dictionary.value(i), column, origin, { try dictionary.list(i) }, { try dictionary.dictionary(i) }) }
+                for i in 0..<dictionary.count {
+                    try collect(dictionary.value(i), column, origin, { try dictionary.list(i) }, { try dictionary.dictionary(i) })
+                }
             }
-            func collect(_ value: Mixed, _ column: Column, _ origin: ObjectKey, _ list: () throws -> ListReader, _ dictionary: () throws -> DictionaryReader) throws {
+            func collect(_ value: Mixed, _ column: Column, _ origin: ObjectKey, _ list: () throws -> ListReader,
+                         _ dictionary: () throws -> DictionaryReader) throws {
                 switch value {
                 case .link(let target, let object):
-                    counter.forward[Link(originTable: table.key, column: column.key, origin: origin, table: target, target: object), default: 0] += 1
+                    let link = Link(originTable: table.key, column: column.key, origin: origin, table: target, target: object)
+                    counter.forward[link, default: 0] += 1
                 case .list: try collect(list(), column, origin)
                 case .dictionary: try collect(dictionary(), column, origin)
                 default: break
@@ -150,7 +158,9 @@ final class ReaderAgreementTests: XCTestCase {
                 for column in table.columns {
                     if column.isBacklink {
                         try row.forEachBacklink(column) {
-                            counter.backward[Link(originTable: column.oppositeTable, column: column.oppositeColumn, origin: $0, table: table.key, target: row.key), default: 0] += 1
+                            let link = Link(originTable: column.oppositeTable, column: column.oppositeColumn, origin: $0,
+                                            table: table.key, target: row.key)
+                            counter.backward[link, default: 0] += 1
                         }
                         XCTAssertEqual(try row.backlinks(column).count, try row.backlinkCount(column))
                     } else if column.type == .link || column.type == .mixed {

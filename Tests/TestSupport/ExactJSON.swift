@@ -1,4 +1,5 @@
-/// A JSON value in which nothing is lost: integers are exact, members keep their order, numbers that are no integers keep their text.
+/// A JSON value in which nothing is lost: integers are exact, members keep their order, numbers that are no integers keep
+/// their text.
 public enum ExactJSON: Equatable, Sendable, CustomStringConvertible {
     case null
     case bool(Bool)
@@ -74,7 +75,8 @@ public enum ExactJSON: Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The value with every array below the named members, and the entries of every `$dict`, in an order of its own, so that two values that
+    /// The value with every array below the named members, and the entries of every `$dict`, in an order of its own, so that
+    /// two values that
     /// differ only in the order of sets and dictionaries become equal.
     public func withSortedArrays(under names: Set<String>, here: Bool = false) -> ExactJSON {
         switch self {

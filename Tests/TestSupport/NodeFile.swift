@@ -37,7 +37,8 @@ public struct NodeFile {
         var code = 0
         for v in values {
             let m = v >= 0 ? v : ~v
-            let needed = v >= 0 && v < 16 ? (v == 0 ? 0 : v == 1 ? 1 : v < 4 ? 2 : 3) : m < 0x80 ? 4 : m < 0x8000 ? 5 : m < 0x8000_0000 ? 6 : 7
+            let needed = v >= 0 && v < 16 ? (v == 0 ? 0 : v == 1 ? 1 : v < 4 ? 2 : 3)
+                : m < 0x80 ? 4 : m < 0x8000 ? 5 : m < 0x8000_0000 ? 6 : 7
             code = max(code, needed)
         }
         return code
@@ -131,14 +132,16 @@ public struct NodeFile {
         let keys = integers(columns.map(\.key))
         let spec = refs([types, names, attributes, 0, 0, keys])
         let count = (columns.map(\.leafIndex).max() ?? -1) + 1
-        var indexes = [Int](repeating: 0, count: count), tables = [Int](repeating: 0x7FFF_FFFF, count: count), opposite = [Int](repeating: Int.max, count: count)
+        var indexes = [Int](repeating: 0, count: count)
+        var tables = [Int](repeating: 0x7FFF_FFFF, count: count), opposite = [Int](repeating: Int.max, count: count)
         for column in columns {
             indexes[column.leafIndex] = column.index
             tables[column.leafIndex] = column.oppositeTable
             opposite[column.leafIndex] = column.oppositeColumn
         }
         let indexesRef = refs(indexes), tablesRef = integers(tables), oppositeRef = integers(opposite)
-        let all = [spec, 0, tree, NodeFile.tagged(key), indexesRef, 1, 1, tablesRef, oppositeRef, 0, collisions, primaryKey, NodeFile.tagged(kind), tombstones]
+        let all = [spec, 0, tree, NodeFile.tagged(key), indexesRef, 1, 1, tablesRef, oppositeRef, 0, collisions, primaryKey,
+                   NodeFile.tagged(kind), tombstones]
         return refs(Array(all[..<slots]))
     }
 
@@ -148,13 +151,14 @@ public struct NodeFile {
     public func streaming(names: [String], tables: [Int], format: UInt8 = 24) -> [UInt8] {
         var file = self
         let namesRef = file.strings(names), tablesRef = file.refs(tables)
-        // The width is that of the largest element, the logical size: 16 bits too narrow would be too early to tell.
+        // 64 bits an element, so that the size of the top array does not depend on what it says.
         let end = file.bytes.count + 8 + 3 * 8
         var payload: [UInt8] = []
         for v in [namesRef, tablesRef, NodeFile.tagged(end)] { payload += withUnsafeBytes(of: Int64(v).littleEndian) { Array($0) } }
         let top = file.node(flags: 0x47, count: 3, payload: payload)
         file.bytes += withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0xC8, 0x26, 0xE5, 0x37, 0x52, 0x12, 0x34, 0x30]
-        file.bytes.replaceSubrange(0..<24, with: [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8) + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
+        let slots = [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8)
+        file.bytes.replaceSubrange(0..<24, with: slots + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
         return file.bytes
     }
 

@@ -8,7 +8,7 @@
 /// ```
 /// Keys are unsigned 64-bit numbers here, relative to the sum of the offsets on the path; a key of -2 is the second largest.
 /// What is checked: a child lies one level lower than its parent says, a leaf has at most 256 rows, a tree at most
-/// `depthMax` levels, a walk meets no more nodes than fit into the file. So neither a cycle nor shared children can hang a reader.
+/// `depthMax` levels, a walk meets no more nodes than fit into the file: neither a cycle nor shared children hang a reader.
 @frozen public struct ClusterTree {
     public let memory: Memory
     public let root: Node
@@ -31,7 +31,9 @@
             try ClusterTree.checkInner(root, depth)
             count = try root.tagged(2)
             // Nobody shall loop or allocate by a count that cannot be true.
-            if count / ClusterTree.nodeCapacity > memory.nodeCountMax { throw FormatError(ref: ref, "cluster tree claims \(count) objects, more than the file can hold") }
+            if count / ClusterTree.nodeCapacity > memory.nodeCountMax {
+                throw FormatError(ref: ref, "cluster tree claims \(count) objects, more than the file can hold")
+            }
         } else {
             depth = 0
             count = try ClusterTree.leafCount(memory, root)
@@ -108,7 +110,8 @@
     // Errors are made out of line, so that a lookup stays small where it is inlined.
 
     @inline(never) private static func slotError(_ node: Node) -> FormatError {
-        FormatError(ref: node.ref, "\(node.isInner ? "inner node" : "leaf") of a cluster tree with flags 0x\(String(node.flags, radix: 16)) and \(node.count) elements")
+        let flags = String(node.flags, radix: 16)
+        return FormatError(ref: node.ref, "node of a cluster tree with flags 0x\(flags) and \(node.count) elements")
     }
     @inline(never) private static func offsetError(_ offsets: Node, _ children: Int) -> FormatError {
         FormatError(ref: offsets.ref, "\(offsets.count) offsets for \(children) children of a cluster node")
@@ -155,7 +158,8 @@
     static func leafCount(_ memory: Memory, _ node: Node) throws -> Int {
         guard node.hasRefs, node.widthType == 0, node.count > 0 else { throw slotError(node) }
         let first = node.unchecked(0)
-        let n = first & 1 != 0 ? Int(truncatingIfNeeded: UInt64(bitPattern: first) >> 1) : try memory.node(Int(truncatingIfNeeded: first)).count
+        let n = first & 1 != 0 ? Int(truncatingIfNeeded: UInt64(bitPattern: first) >> 1)
+            : try memory.node(Int(truncatingIfNeeded: first)).count
         if n > nodeCapacity { throw FormatError(ref: node.ref, "cluster leaf with \(n) rows") }
         return n
     }
@@ -178,7 +182,9 @@
     }
 
     /// `budget` is the number of nodes that can still be met: children that are shared, which no file has, would use it up.
-    private func walk(_ node: Node, _ level: Int, _ offset: UInt64, _ budget: inout Int, _ body: (ClusterLeaf) throws -> Bool) throws -> Bool {
+    private func walk(
+        _ node: Node, _ level: Int, _ offset: UInt64, _ budget: inout Int, _ body: (ClusterLeaf) throws -> Bool
+    ) throws -> Bool {
         budget -= 1
         if budget < 0 { throw FormatError(ref: node.ref, "cluster tree with more nodes than the file can hold") }
         if level == 0 {
@@ -231,7 +237,9 @@
                     if remaining < size { break }
                     remaining -= size
                     i += 1
-                    if i == children { throw FormatError(ref: node.ref, "inner cluster node counts more objects than its children have") }
+                    if i == children {
+                        throw FormatError(ref: node.ref, "inner cluster node counts more objects than its children have")
+                    }
                 }
             }
             offset &+= offsets.map { $0.uncheckedUnsigned(i) } ?? UInt64(i) << UInt64(8 * level)

@@ -28,7 +28,8 @@ public struct FileLayout: Equatable, Sendable {
         let base = UnsafeRawPointer(state.pointee.base)
         header = FileHeader(base)
         if header.mnemonic != FileHeader.mnemonic {
-            throw OpenError.notARealm(path: path, content: FileLayout.guess(UnsafeRawBufferPointer(start: base, count: FileHeader.byteCount)))
+            let content = FileLayout.guess(UnsafeRawBufferPointer(start: base, count: FileHeader.byteCount))
+            throw OpenError.notARealm(path: path, content: content)
         }
         isStreaming = header.isStreaming
         format = Int(header.liveFormat)
@@ -41,15 +42,19 @@ public struct FileLayout: Equatable, Sendable {
             }
             try state.pointee.pager?._withUnsafeGuaranteedRef { try $0.prepare(end, fileSize) }
             if base.loadUnaligned(fromByteOffset: end + 8, as: UInt64.self) != FileHeader.footerCookie {
-                throw OpenError.truncated(path: path, size: fileSize, position: UInt64(end + 8), what: "the footer of the streaming form")
+                throw OpenError.truncated(
+                    path: path, size: fileSize, position: UInt64(end + 8), what: "the footer of the streaming form")
             }
             top = base.loadUnaligned(fromByteOffset: end, as: UInt64.self)
         }
         let place = isStreaming ? "the footer" : "slot \(header.liveSlot)"
-        if top % 8 != 0 { throw OpenError.damaged(path: path, FormatError(ref: 0, "top ref \(top) of \(place) is not a multiple of 8")) }
+        if top % 8 != 0 {
+            throw OpenError.damaged(path: path, FormatError(ref: 0, "top ref \(top) of \(place) is not a multiple of 8"))
+        }
         if top >= UInt64(fileSize) {
             let other = header.liveSlot == 0 ? header.topRefs.1 : header.topRefs.0
-            throw OpenError.truncated(path: path, size: fileSize, position: top, what: "the top array of \(place) (the other slot says \(other))")
+            throw OpenError.truncated(
+                path: path, size: fileSize, position: top, what: "the top array of \(place) (the other slot says \(other))")
         }
         if top != 0 && top < UInt64(FileHeader.byteCount) {
             throw OpenError.damaged(path: path, FormatError(ref: 0, "top ref \(top) of \(place) lies in the header"))
@@ -77,11 +82,17 @@ public struct FileLayout: Equatable, Sendable {
             throw FormatError(ref: topRef, "the top array has \(top.count) elements and flags \(top.flags)")
         }
         let logicalSize = try top.tagged(TopSlot.logicalSize)
-        if logicalSize > fileSize { throw FormatError(ref: topRef, "logical size \(logicalSize) exceeds the file's \(fileSize) bytes") }
-        if topRef >= logicalSize { throw FormatError(ref: topRef, "the top array lies behind the logical size of \(logicalSize)") }
+        if logicalSize > fileSize {
+            throw FormatError(ref: topRef, "logical size \(logicalSize) exceeds the file's \(fileSize) bytes")
+        }
+        if topRef >= logicalSize {
+            throw FormatError(ref: topRef, "the top array lies behind the logical size of \(logicalSize)")
+        }
         for slot in [TopSlot.names, TopSlot.tables] {
             let ref = try top.requiredRef(slot)
-            if ref % 8 != 0 || ref > logicalSize { throw FormatError(ref: topRef, "element \(slot) is \(ref), logical size is \(logicalSize)") }
+            if ref % 8 != 0 || ref > logicalSize {
+                throw FormatError(ref: topRef, "element \(slot) is \(ref), logical size is \(logicalSize)")
+            }
         }
         return logicalSize
     }

@@ -7,8 +7,8 @@ import SystemCalls
 /// and the streaming form and every readable format, older ones without upgrading. While somebody commits to the file
 /// its content may change under the reader: then use a session instead.
 ///
-/// May be used from several threads at once. Its group and tables keep the mapping alive; rows, leaves and readers do not, they are
-/// valid as long as the file, the group or a table is held.
+/// May be used from several threads at once. Its group and tables keep the mapping alive; rows, leaves and readers do not,
+/// they are valid as long as the file, the group or a table is held.
 public final class ImmutableFile: Sendable {
     public let path: String
     public let layout: FileLayout
@@ -19,8 +19,8 @@ public final class ImmutableFile: Sendable {
 
     /// Opens `path` read-only.
     ///
-    /// - Parameter key: the key of an encrypted file. Pages are decrypted when they are first touched; reading one that is damaged throws
-    ///   `DecryptionError`.
+    /// - Parameter key: the key of an encrypted file. Pages are decrypted when they are first touched; reading one that is
+    ///   damaged throws `DecryptionError`.
     /// - Throws: `OpenError`; nothing is left open.
     public init(path: String, key: EncryptionKey? = nil) throws {
         self.path = path
@@ -94,7 +94,10 @@ private final class FileMapping: @unchecked Sendable {
     private static func looksPlain(_ descriptor: SystemCalls.Descriptor, _ path: String) throws -> Bool {
         var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
         return try withUnsafeMutableBytes(of: &bytes) {
-            guard try SystemCalls.read(descriptor, into: $0, at: 0, path: path) == FileHeader.byteCount, let start = $0.baseAddress else { return false }
+            guard let start = $0.baseAddress,
+                  try SystemCalls.read(descriptor, into: $0, at: 0, path: path) == FileHeader.byteCount else {
+                return false
+            }
             return FileHeader(start).mnemonic == FileHeader.mnemonic
         }
     }

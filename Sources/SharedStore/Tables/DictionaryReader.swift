@@ -46,7 +46,8 @@ public struct DictionaryReader {
             let top = try memory.refs(ref, "dictionary")
             if top.count != 2 { throw FormatError(ref: ref, "dictionary with \(top.count) elements") }
             let keysRef = try top.requiredRef(0), valuesRef = try top.requiredRef(1)
-            let keyCount = keyType == .int ? try BPlusTree<IntLeaf>(memory, keysRef).count : try BPlusTree<StringLeaf>(memory, keysRef).count
+            let keyCount = keyType == .int
+                ? try BPlusTree<IntLeaf>(memory, keysRef).count : try BPlusTree<StringLeaf>(memory, keysRef).count
             let valueCount = try BPlusTree<MixedLeaf>(memory, valuesRef).count
             if keyCount != valueCount { throw FormatError(ref: ref, "dictionary with \(keyCount) keys and \(valueCount) values") }
             storage = .trees(keysRef: keysRef, valuesRef: valuesRef)
@@ -59,7 +60,9 @@ public struct DictionaryReader {
     }
 
     private func row(_ tree: ClusterTree, _ index: Int) throws -> ObjectRow {
-        guard let row = try tree.object(at: index) else { throw FormatError(ref: tree.root.ref, "dictionary has no entry \(index) of \(count)") }
+        guard let row = try tree.object(at: index) else {
+            throw FormatError(ref: tree.root.ref, "dictionary has no entry \(index) of \(count)")
+        }
         return row
     }
 
@@ -103,7 +106,8 @@ public struct DictionaryReader {
         case .empty: break
         case .clusters(let tree):
             try tree.forEachLeaf { leaf in
-                let keys = try StringLeaf(memory, leaf.node.requiredRef(1)), values = try MixedLeaf(memory, leaf.node.requiredRef(2))
+                let keys = try StringLeaf(memory, leaf.node.requiredRef(1))
+                let values = try MixedLeaf(memory, leaf.node.requiredRef(2))
                 for i in 0..<leaf.count { try body(.string(keys.bytes(i) ?? DictionaryReader.noBytes), values, i) }
             }
         case .trees(let keysRef, let valuesRef):

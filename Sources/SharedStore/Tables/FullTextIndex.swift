@@ -20,7 +20,9 @@ public struct FullTextIndex {
 
     /// The objects whose text has the word, ascending. The word must be one as the tokenizer gives it.
     public func find(word: [UInt8]) throws -> [ObjectKey] {
-        let entry = try word.withUnsafeBytes { try FullTextIndex.descend(memory, root, BytesIndexKey(word.isEmpty ? FullTextIndex.empty : $0)) }
+        let entry = try word.withUnsafeBytes {
+            try FullTextIndex.descend(memory, root, BytesIndexKey(word.isEmpty ? FullTextIndex.empty : $0))
+        }
         var keys: [ObjectKey] = []
         try collect(entry, into: &keys)
         return keys
@@ -58,8 +60,8 @@ public struct FullTextIndex {
         for _ in 0...SearchIndex.radixLevelsMax {
             let rest = prefix.count - offset
             if rest <= 4 {
-                // The prefix ends in this chunk: everything from the prefix with zeros to the prefix with ones behind it. The first byte
-                // is common to both ends, so the signed order of the chunks has the range in one piece.
+                // The prefix ends in this chunk: everything from the prefix with zeros to the prefix with ones behind it. The
+                // first byte is common to both ends, so the signed order of the chunks has the range in one piece.
                 var low: UInt32 = 0
                 for i in 0..<max(0, rest) { low |= UInt32(prefix[offset + i]) << UInt32(24 - 8 * i) }
                 let open: UInt32 = rest >= 4 ? 0 : UInt32.max >> UInt32(8 * rest)
@@ -79,7 +81,9 @@ public struct FullTextIndex {
     private static let levelsMax = SearchIndex.radixLevelsMax + 2 * SearchIndex.innerLevelsMax
 
     /// Collects everything below the chunks of this level that are in `range`.
-    private func collect(_ node: Node, _ range: ClosedRange<Int32>, _ levels: Int, _ budget: inout Int, _ keys: inout [ObjectKey]) throws {
+    private func collect(
+        _ node: Node, _ range: ClosedRange<Int32>, _ levels: Int, _ budget: inout Int, _ keys: inout [ObjectKey]
+    ) throws {
         budget -= 1
         if levels < 0 || budget < 0 { throw FormatError(ref: node.ref, "index is deeper or larger than the file can hold") }
         let chunks = try SearchIndex.checkedChunks(memory, node)

@@ -2,8 +2,8 @@
 public enum FullTextTokenizer {
     static let tokenByteCountMax = 64
 
-    /// What a letter from U+00C0 to U+00FE becomes, by its low 5 bits, upper and lower case alike: an ASCII letter, nothing (0), or
-    /// itself in lower case as two bytes (1).
+    /// What a letter from U+00C0 to U+00FE becomes, by its low 5 bits, upper and lower case alike: an ASCII letter,
+    /// nothing (0), or itself in lower case as two bytes (1).
     private static let latin: [UInt8] = Array("aaaaa".utf8) + [1, 1] + Array("ceeeeiiii".utf8)
         + [1] + Array("nooooo".utf8) + [0, 1] + Array("uuuuy".utf8) + [1, 1]
 
@@ -27,7 +27,8 @@ public enum FullTextTokenizer {
         while i < text.count {
             let byte = text[i]
             switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"):
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                 UInt8(ascii: "A")...UInt8(ascii: "Z"):
                 isInWord = true
                 if token.count < tokenByteCountMax { token.append(byte < 0x5B && byte > 0x40 ? byte + 0x20 : byte) }
                 i += 1
@@ -92,14 +93,20 @@ public struct FullTextQuery: Equatable, Sendable {
             let shown = String(decoding: Array(piece), as: UTF8.self)
             let tokens = Array(piece).withUnsafeBytes { FullTextTokenizer.tokens($0) }
             guard tokens.count == 1, let token = tokens.first else {
-                throw FullTextQueryError(reason: "\"\(shown)\" gives \(tokens.count) words, each part must give one; separate words by spaces")
+                throw FullTextQueryError(
+                    reason: "\"\(shown)\" gives \(tokens.count) words, each part must give one; separate words by spaces")
             }
-            if isExcluded && isPrefix { throw FullTextQueryError(reason: "\"\(shown)\": a beginning of a word cannot be excluded; write the whole word") }
+            if isExcluded && isPrefix {
+                throw FullTextQueryError(reason: "\"\(shown)\": a beginning of a word cannot be excluded; write the whole word")
+            }
             if isExcluded { excluded.insert(token) } else if isPrefix { prefixes.insert(token) } else { included.insert(token) }
         }
-        if included.isEmpty && prefixes.isEmpty && excluded.isEmpty { throw FullTextQueryError(reason: "there is no word to look for") }
+        if included.isEmpty && prefixes.isEmpty && excluded.isEmpty {
+            throw FullTextQueryError(reason: "there is no word to look for")
+        }
         if let both = included.union(prefixes).intersection(excluded).first {
-            throw FullTextQueryError(reason: "\"\(String(decoding: both, as: UTF8.self))\" is both wanted and excluded; remove one of the two")
+            throw FullTextQueryError(
+                reason: "\"\(String(decoding: both, as: UTF8.self))\" is both wanted and excluded; remove one of the two")
         }
     }
 

@@ -34,7 +34,8 @@ public struct GlobalKey: Hashable, Sendable {
     private init(digestOf bytes: UnsafeRawBufferPointer) {
         var digest: (UInt64, UInt64, UInt32) = (0, 0, 0)
         withUnsafeMutableBytes(of: &digest) { out in
-            _ = SHA1(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count, out.baseAddress?.assumingMemoryBound(to: UInt8.self))
+            _ = SHA1(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count,
+                     out.baseAddress?.assumingMemoryBound(to: UInt8.self))
         }
         self.init(high: digest.1, low: digest.0)
     }
@@ -65,7 +66,8 @@ struct CollisionMap {
 
     /// The local key of `key`, or nil where it has none of its own. The map holds a few entries at most: a plain walk.
     func localKey(_ key: GlobalKey) -> ObjectKey? {
-        for i in 0..<keys.count where UInt64(bitPattern: highs.unchecked(i)) == key.high && UInt64(bitPattern: lows.unchecked(i)) == key.low {
+        let high = Int64(bitPattern: key.high), low = Int64(bitPattern: key.low)
+        for i in 0..<keys.count where highs.unchecked(i) == high && lows.unchecked(i) == low {
             return ObjectKey(keys.unchecked(i))
         }
         return nil
@@ -86,7 +88,9 @@ extension Table {
     public func find(primaryKey value: Mixed) throws -> ObjectRow? {
         guard let column = primaryKeyColumn, !hidesObjects else { return nil }
         if let index = try SearchIndex(self, column) { return try index.firstRow(value) }
-        if let global = GlobalKey(primaryKey: value), let row = try find(localKey(global)), try row.equals(column, value) { return row }
+        if let global = GlobalKey(primaryKey: value), let row = try find(localKey(global)), try row.equals(column, value) {
+            return row
+        }
         var found: ObjectRow?
         try scanLeaves { leaf in
             for i in 0..<leaf.count where try leaf.row(i).equals(column, value) {

@@ -78,7 +78,9 @@ public final class Group: @unchecked Sendable {
     private func key(ofSlot slot: Int) throws -> TableKey {
         let ref = Int(truncatingIfNeeded: entries[slot])
         let key = try memory.refs(ref, "table top").tagged(TableSlot.key)
-        guard key & 0xFFFF == slot, key < Int(TableKey.null.rawValue) else { throw FormatError(ref: ref, "table in slot \(slot) has the key \(key)") }
+        guard key & 0xFFFF == slot, key < Int(TableKey.null.rawValue) else {
+            throw FormatError(ref: ref, "table in slot \(slot) has the key \(key)")
+        }
         return TableKey(UInt32(key))
     }
 
@@ -95,8 +97,11 @@ public final class Group: @unchecked Sendable {
     public func table(_ key: TableKey) throws -> Table? {
         if let table = cache.withLock({ $0[key.rawValue] }) { return table }
         let slot = key.slot
-        guard slot < entries.count, entries[slot] != 0, entries[slot] & 1 == 0, try self.key(ofSlot: slot) == key else { return nil }
-        let table = try Table(memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot], format: format, owner: owner)
+        guard slot < entries.count, entries[slot] != 0, entries[slot] & 1 == 0, try self.key(ofSlot: slot) == key else {
+            return nil
+        }
+        let table = try Table(memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot],
+                              format: format, owner: owner)
         // Two threads may both have read the table; all get the one that was put here first.
         return cache.withLock {
             if let first = $0[key.rawValue] { return first }

@@ -78,7 +78,8 @@ public struct ListReader {
         precondition(index >= 0 && index < count, "index \(index) is outside a list of \(count)")
         switch elementType {
         case .int:
-            return isNullable ? try tree(NullableIntLeaf.self).value(at: index).map(Mixed.int) ?? .null : .int(try tree(IntLeaf.self).value(at: index))
+            if !isNullable { return .int(try tree(IntLeaf.self).value(at: index)) }
+            return try tree(NullableIntLeaf.self).value(at: index).map(Mixed.int) ?? .null
         case .bool: return try tree(BoolLeaf.self).value(at: index).map(Mixed.bool) ?? .null
         case .float: return try tree(FloatLeaf.self).value(at: index).map(Mixed.float) ?? .null
         case .double: return try tree(DoubleLeaf.self).value(at: index).map(Mixed.double) ?? .null
@@ -121,7 +122,8 @@ public struct ListReader {
     /// Calls `body` with every element in order.
     public func forEach(_ body: (Mixed) throws -> Void) throws {
         switch elementType {
-        case .int: try isNullable ? each(NullableIntLeaf.self, body) { $0.map(Mixed.int) ?? .null } : each(IntLeaf.self, body) { .int($0) }
+        case .int where isNullable: try each(NullableIntLeaf.self, body) { $0.map(Mixed.int) ?? .null }
+        case .int: try each(IntLeaf.self, body) { .int($0) }
         case .bool: try each(BoolLeaf.self, body) { $0.map(Mixed.bool) ?? .null }
         case .float: try each(FloatLeaf.self, body) { $0.map(Mixed.float) ?? .null }
         case .double: try each(DoubleLeaf.self, body) { $0.map(Mixed.double) ?? .null }

@@ -1,4 +1,5 @@
-/// Values of scalar columns. Every call finds the column's leaf and reads one value; who reads many rows goes by `ClusterLeaf.leaf`.
+/// Values of scalar columns. Every call finds the column's leaf and reads one value; whoever reads many rows goes by
+/// `ClusterLeaf.leaf`.
 ///
 /// Asking a column for a type that it does not have is an error of the caller and traps; a damaged file throws `FormatError`.
 extension ObjectRow {
@@ -10,7 +11,8 @@ extension ObjectRow {
 
     @inline(__always)
     private func expect(_ column: Column, _ type: ColumnType) {
-        precondition(column.type == type && column.collection == nil, "the column holds values of another type; ask for the type that Column.type and Column.collection name")
+        precondition(column.type == type && column.collection == nil,
+                     "the column holds values of another type; ask for what Column.type and Column.collection name")
     }
 
     /// An int column that is not nullable.
@@ -25,7 +27,8 @@ extension ObjectRow {
     @inline(__always)
     public func optionalInt(_ column: Column) throws -> Int64? {
         expect(column, .int)
-        return column.isNullable ? try leaf(NullableIntLeaf.self, column).value(index) : try leaf(IntLeaf.self, column).value(index)
+        if column.isNullable { return try leaf(NullableIntLeaf.self, column).value(index) }
+        return try leaf(IntLeaf.self, column).value(index)
     }
 
     @inline(__always)
@@ -109,7 +112,8 @@ extension ObjectRow {
         return try leaf(LinkLeaf.self, column).value(index)
     }
 
-    /// The value of a Mixed column; a link to an object that is gone reads as null. For a nested collection see `list` and `dictionary`.
+    /// The value of a Mixed column; a link to an object that is gone reads as null. A nested collection is read with `list`
+    /// or `dictionary`.
     public func mixed(_ column: Column) throws -> Mixed {
         expect(column, .mixed)
         return try leaf(MixedLeaf.self, column).value(index).resolved
@@ -117,7 +121,8 @@ extension ObjectRow {
 
     /// The value of any scalar column. A link is `.link` with the table it goes to, or `.null` where the object is gone.
     public func value(_ column: Column) throws -> Mixed {
-        precondition(column.collection == nil && !column.isBacklink, "a collection is read with list, set or dictionary, a backlink column with backlinks")
+        precondition(column.collection == nil && !column.isBacklink,
+                     "a collection is read with list, set or dictionary, a backlink column with backlinks")
         switch column.type {
         case .int: return try optionalInt(column).map(Mixed.int) ?? .null
         case .bool: return try bool(column).map(Mixed.bool) ?? .null
@@ -198,15 +203,20 @@ extension ClusterLeaf {
     @inline(__always)
     public func leaf<L: Leaf>(_ type: L.Type, _ column: Column) throws -> L {
         let leaf = try L(memory, columnRef(column.key))
-        if leaf.count != count { throw FormatError(ref: node.ref, "column with leaf index \(column.leafIndex) has \(leaf.count) values for \(count) objects") }
+        if leaf.count != count { throw countError(column, leaf.count) }
         return leaf
+    }
+
+    @inline(never)
+    private func countError(_ column: Column, _ found: Int) -> FormatError {
+        FormatError(ref: node.ref, "column with leaf index \(column.leafIndex) has \(found) values for \(count) objects")
     }
 
     /// The leaf of an enumerated string column (one with `column.isEnumerated`).
     @inline(__always)
     public func enumeratedStrings(_ column: Column) throws -> EnumStringLeaf {
         let leaf = try EnumStringLeaf(memory, columnRef(column.key), keys: StringLeaf(memory, column.enumerationRef))
-        if leaf.count != count { throw FormatError(ref: node.ref, "column with leaf index \(column.leafIndex) has \(leaf.count) values for \(count) objects") }
+        if leaf.count != count { throw countError(column, leaf.count) }
         return leaf
     }
 }

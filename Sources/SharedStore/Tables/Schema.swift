@@ -38,7 +38,8 @@ public struct PropertySchema: Equatable, Sendable {
     public var name: String
     public var type: ColumnType
     public var collection: CollectionKind?
-    /// The nullable bit of the column as it is: always set for Mixed, a single link and a dictionary of links, never for a list or set of links.
+    /// The nullable bit of the column as it is: always set for Mixed, a single link and a dictionary of links, never for a
+    /// list or set of links.
     public var isOptional: Bool
     /// It has a general index or is the primary key.
     public var isIndexed: Bool
@@ -46,8 +47,8 @@ public struct PropertySchema: Equatable, Sendable {
     /// The class that links go to.
     public var objectType: String?
 
-    public init(name: String, type: ColumnType, collection: CollectionKind? = nil, isOptional: Bool = false, isIndexed: Bool = false,
-                isFullTextIndexed: Bool = false, objectType: String? = nil) {
+    public init(name: String, type: ColumnType, collection: CollectionKind? = nil, isOptional: Bool = false,
+                isIndexed: Bool = false, isFullTextIndexed: Bool = false, objectType: String? = nil) {
         self.name = name
         self.type = type
         self.collection = collection
@@ -86,7 +87,8 @@ extension Group {
                 let isFullText = column.attributes.contains(.fullTextIndexed)
                 return PropertySchema(
                     name: table.name(of: column), type: column.type, collection: column.collection, isOptional: column.isNullable,
-                    isIndexed: try column == primaryKey || !isFullText && table.indexRef(of: column) != 0, isFullTextIndexed: isFullText,
+                    isIndexed: try column == primaryKey || !isFullText && table.indexRef(of: column) != 0,
+                    isFullTextIndexed: isFullText,
                     objectType: column.type == .link ? try name(ofTarget: column.oppositeTable) : nil)
             })
     }

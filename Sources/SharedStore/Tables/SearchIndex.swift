@@ -3,7 +3,7 @@
 /// ```
 /// node       refs + context: [0] chunks, 32-bit integers, ascending signed  [1+i] entry of chunk i
 /// inner      also inner flag: [1+i] child, chunk i is the largest in it
-/// entry      odd: one object key, raw >> 1 | node without context: B+ tree of keys | node with context: next level, 4 bytes further on
+/// entry      odd: one object key, raw >> 1 | node without context: B+ tree of keys | node with context: next level
 /// chunk      bytes off..off+3 big-endian; behind the end: what is left, 'X', zeros; null and beyond: 0
 /// ```
 /// A list of keys holds values that agree in all bytes of the path, which need not be equal: every hit is checked with the
@@ -169,10 +169,19 @@ public struct SearchIndex {
     /// The chunks of an index node, after checking that the node is one.
     @inline(__always)
     static func checkedChunks(_ memory: Memory, _ node: Node) throws -> Node {
-        if node.flags & 0x78 != 0x60 || node.count == 0 { throw FormatError(ref: node.ref, "index node with flags 0x\(String(node.flags, radix: 16)) and \(node.count) elements") }
+        if node.flags & 0x78 != 0x60 || node.count == 0 {
+            throw nodeError(node)
+        }
         let chunks = try memory.integers(node.requiredRef(0), "chunks of an index node")
-        if chunks.count != node.count &- 1 { throw FormatError(ref: node.ref, "index node with \(chunks.count) chunks for \(node.count - 1) entries") }
+        if chunks.count != node.count &- 1 {
+            throw FormatError(ref: node.ref, "index node with \(chunks.count) chunks for \(node.count - 1) entries")
+        }
         return chunks
+    }
+
+    @inline(never)
+    private static func nodeError(_ node: Node) -> FormatError {
+        FormatError(ref: node.ref, "index node with flags 0x\(String(node.flags, radix: 16)) and \(node.count) elements")
     }
 
     @inline(__always)
@@ -189,15 +198,17 @@ public struct SearchIndex {
 
     /// Calls `body` with the bytes under which `value` stands in an index of `column` (file-format-2 7.3), nil for null.
     ///
-    /// A kind of value that the column cannot hold has bytes too; it is not found then, or only where it equals in the sense of 6.2.
-    static func withIndexBytes<R>(_ value: Mixed, in column: Column, _ body: (UnsafeRawBufferPointer?) throws -> R) rethrows -> R {
+    /// A kind of value that the column cannot hold has bytes too; it is found only where it equals in the sense of 6.2.
+    static func withIndexBytes<R>(
+        _ value: Mixed, in column: Column, _ body: (UnsafeRawBufferPointer?) throws -> R
+    ) rethrows -> R {
         var low: UInt64 = 0, high: UInt64 = 0, count = 8
         switch value {
         case .null: return try body(nil)
         case .string(var s): return try s.withUTF8 { try body(nonNull(UnsafeRawBufferPointer($0))) }
         case .binary(let b): return try b.withUnsafeBytes { try body(nonNull($0)) }
-        case .list: return try "__List__".utf8.withContiguousStorageIfAvailable { try body(UnsafeRawBufferPointer($0)) } ?? body(nil)
-        case .dictionary: return try "__Dictionary__".utf8.withContiguousStorageIfAvailable { try body(UnsafeRawBufferPointer($0)) } ?? body(nil)
+        case .list: return try body(staticBytes("__List__"))
+        case .dictionary: return try body(staticBytes("__Dictionary__"))
         case .int(let v): low = UInt64(bitPattern: v)
         case .bool(let v): low = v ? 1 : 0
         case .timestamp(let t):
@@ -227,6 +238,10 @@ public struct SearchIndex {
             count = 12
         }
         return try withUnsafeBytes(of: (low, high)) { try body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+    }
+
+    private static func staticBytes(_ text: StaticString) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 
     /// Null and empty differ: an empty buffer gets an address.

@@ -18,7 +18,9 @@ enum NameArray {
         let block = UnsafeRawBufferPointer(start: node.payload + index * width, count: width)
         let padding = Int(block[width - 1])
         if padding == width { return "" }
-        if padding > width { throw FormatError(ref: node.ref, "name \(index) has \(padding) bytes of padding in a block of \(width)") }
+        if padding > width {
+            throw FormatError(ref: node.ref, "name \(index) has \(padding) bytes of padding in a block of \(width)")
+        }
         return String(decoding: block[..<(width - 1 - padding)], as: UTF8.self)
     }
 }

@@ -25,16 +25,21 @@ struct Spec {
         let enumerations = enumerationsRef == 0 ? nil : try memory.refs(enumerationsRef, "lists of enumerated strings")
         let oppositeTables = oppositeTablesRef == 0 ? nil : try memory.integers(oppositeTablesRef, "opposite tables")
         let oppositeColumns = oppositeColumnsRef == 0 ? nil : try memory.integers(oppositeColumnsRef, "opposite columns")
-        guard types.count == keys.count, attributes.count == keys.count, keys.count <= Spec.columnCountMax, names.count <= keys.count else {
-            throw FormatError(ref: specRef, "\(types.count) column types, \(names.count) names, \(attributes.count) attributes, \(keys.count) keys")
+        guard types.count == keys.count, attributes.count == keys.count, keys.count <= Spec.columnCountMax,
+              names.count <= keys.count else {
+            throw FormatError(
+                ref: specRef, "\(types.count) types, \(names.count) names, \(attributes.count) attributes and \(keys.count) keys of columns")
         }
         publicCount = names.count
         columns.reserveCapacity(keys.count)
         for i in 0..<keys.count {
             let stored = ColumnKey(keys.unchecked(i))
-            guard stored.rawValue >= 0, let type = stored.type else { throw FormatError(ref: keys.ref, "column \(i) has the key \(stored)") }
+            guard stored.rawValue >= 0, let type = stored.type else {
+                throw FormatError(ref: keys.ref, "column \(i) has the key \(stored)")
+            }
             if (type == .backlink) != (i >= publicCount) || type == .typedLink {
-                throw FormatError(ref: specRef, "column \(i) of \(keys.count) with \(publicCount) names has type \(stored.typeNumber)")
+                throw FormatError(
+                    ref: specRef, "column \(i) of \(keys.count) with \(publicCount) names has type \(stored.typeNumber)")
             }
             var merged = stored.attributes
             merged.formUnion(ColumnAttributes(rawValue: Int(truncatingIfNeeded: attributes.unchecked(i)) & 0x101))
@@ -51,7 +56,9 @@ struct Spec {
     private static func tableKey(_ array: Node?, _ index: Int) throws -> TableKey {
         guard let array, index < array.count else { return .null }
         let raw = array.unchecked(index)
-        guard raw >= 0, raw <= 0x7FFF_FFFF else { throw FormatError(ref: array.ref, "opposite table \(raw) of leaf index \(index)") }
+        guard raw >= 0, raw <= 0x7FFF_FFFF else {
+            throw FormatError(ref: array.ref, "opposite table \(raw) of leaf index \(index)")
+        }
         return TableKey(UInt32(raw))
     }
 
@@ -80,6 +87,8 @@ extension Memory {
 
     @inline(never)
     private func shapeError(_ node: Node, _ purpose: StaticString, _ expected: StaticString) -> FormatError {
-        FormatError(ref: node.ref, "\(purpose) must be an array of \(expected), found flags 0x\(String(node.flags, radix: 16)) and \(node.count) elements")
+        let flags = String(node.flags, radix: 16)
+        return FormatError(
+            ref: node.ref, "\(purpose) must be an array of \(expected), found flags 0x\(flags) and \(node.count) elements")
     }
 }

@@ -1,7 +1,8 @@
 /// Positions in a table's top array (file-format-2 section 2).
 public enum TableSlot {
     public static let spec = 0, tree = 2, key = 3, indexes = 4, columnKeySequence = 5, contentVersion = 6
-    public static let oppositeTables = 7, oppositeColumns = 8, objectSequence = 9, collisions = 10, primaryKey = 11, flags = 12, tombstones = 13
+    public static let oppositeTables = 7, oppositeColumns = 8, objectSequence = 9, collisions = 10, primaryKey = 11
+    public static let flags = 12, tombstones = 13
     /// Slots of a table made today; tables of older files may lack the last two.
     public static let count = 14
 }
@@ -110,7 +111,8 @@ public final class Table: @unchecked Sendable {
         if top.count < TableSlot.contentVersion { throw FormatError(ref: topRef, "table top with \(top.count) elements") }
         let stored = try top.tagged(TableSlot.key)
         if stored != Int(key.rawValue) { throw FormatError(ref: topRef, "table says its key is \(stored), its slot says \(key)") }
-        let spec = try Spec(memory, specRef: top.requiredRef(TableSlot.spec), oppositeTablesRef: top.optionalRef(TableSlot.oppositeTables),
+        let spec = try Spec(memory, specRef: top.requiredRef(TableSlot.spec),
+                            oppositeTablesRef: top.optionalRef(TableSlot.oppositeTables),
                             oppositeColumnsRef: top.optionalRef(TableSlot.oppositeColumns), table: key, format: format)
         let type = try top.tagged(TableSlot.flags) & 3
         guard let kind = TableKind(rawValue: type) else { throw FormatError(ref: topRef, "table type \(type)") }
@@ -131,7 +133,8 @@ public final class Table: @unchecked Sendable {
         }
         return Parts(
             spec: spec, kind: kind, positions: positions, positionsByKey: positionsByKey, primaryKeyColumn: primaryKeyColumn,
-            tree: try ClusterTree(memory, top.requiredRef(TableSlot.tree)), contentVersion: try top.tagged(TableSlot.contentVersion),
+            tree: try ClusterTree(memory, top.requiredRef(TableSlot.tree)),
+            contentVersion: try top.tagged(TableSlot.contentVersion),
             indexesRef: try top.optionalRef(TableSlot.indexes), tombstonesRef: try top.optionalRef(TableSlot.tombstones),
             collisionsRef: try top.optionalRef(TableSlot.collisions))
     }

@@ -1,13 +1,16 @@
 /// Writes all of a version as JSON, in the form that the files in `Tests/Fixtures` have beside them.
 ///
 /// ```
-/// {"schemaVersion": n, "classes": {name: {"embedded", "primaryKey", "properties": [...], "objects": [...]}}, "tables": {name: {"objects"}}}
+/// {"schemaVersion": n,
+///  "classes": {name: {"embedded": bool, "primaryKey": name, "properties": [...], "objects": [...]}},
+///  "tables": {name: {"objects": [...]}}}
 /// object     {"_key": key, column: value, ...}, columns in spec order
-/// value      null true false 12 "text" {"$float": t} {"$double": t} {"$data": base64} {"$date": [seconds, nanoseconds]} {"$decimal": t}
-///            {"$oid": hex} {"$uuid": t} {"$link": [class, key]} {"$embedded": object} {"$dict": [[key, value], ...]} [...]
+/// value      null true false 12 "text" {"$float": t} {"$double": t} {"$data": base64} {"$decimal": t}
+///            {"$date": [seconds, nanoseconds]} {"$oid": hex} {"$uuid": t} {"$link": [class, key]} {"$embedded": object}
+///            {"$dict": [[key, value], ...]} [...]
 /// ```
 /// Classes stand in bytewise order of their names, tables that are no classes in slot order, objects in key order; `metadata` and
-/// `pk` are left out. The text is handed on in pieces of some 64 KiB: memory does not grow with the file, only with a single value.
+/// `pk` are left out. The text is handed on in pieces of some 64 KiB: memory grows with a single value only, not with the file.
 public enum JSONExporter {
     public enum Style: Sendable {
         /// No white space at all.
@@ -22,7 +25,9 @@ public enum JSONExporter {
     /// Writes the version that `group` shows to `sink`, which gets the text piece by piece.
     ///
     /// - Throws: `FormatError` for a damaged file, after part of the text; and whatever `sink` throws.
-    public static func export(_ group: Group, style: Style = .compact, to sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
+    public static func export(
+        _ group: Group, style: Style = .compact, to sink: @escaping (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
         try JSONWriter(group, style, JSONBuffer(sink)).run()
     }
 
@@ -74,7 +79,8 @@ private final class JSONWriter {
         }
         out.raw("},\"tables\":{")
         isFirst = true
-        for table in try group.tables() where table.className == nil && table.name != Group.metadataTableName && table.name != Group.oldPrimaryKeyTableName {
+        let internalNames = [Group.metadataTableName, Group.oldPrimaryKeyTableName]
+        for table in try group.tables() where table.className == nil && !internalNames.contains(table.name) {
             separate(&isFirst)
             out.string(table.name)
             out.raw(":{\"objects\":")
@@ -192,7 +198,9 @@ private final class JSONWriter {
     /// Bounds what a damaged file can make of one object: how deep, and how much in all.
     private func descend(_ depth: Int, _ ref: Int) throws {
         budget -= 1
-        if depth > JSONExporter.nestingMax { throw FormatError(ref: ref, "values are nested deeper than \(JSONExporter.nestingMax) levels") }
+        if depth > JSONExporter.nestingMax {
+            throw FormatError(ref: ref, "values are nested deeper than \(JSONExporter.nestingMax) levels")
+        }
         if budget < 0 { throw FormatError(ref: ref, "an object holds more collections than the file has nodes") }
     }
 
@@ -287,7 +295,9 @@ private final class JSONWriter {
 
     /// A link: null where the object is gone, the object itself where its table is embedded.
     private func writeLink(_ key: TableKey, _ object: ObjectKey, _ depth: Int) throws {
-        guard object.rawValue >= 0, let target = try target(key), let row = try target.table.find(object) else { return writeNull() }
+        guard object.rawValue >= 0, let target = try target(key), let row = try target.table.find(object) else {
+            return writeNull()
+        }
         if target.table.kind == .embedded {
             out.raw("{\"$embedded\":")
             try writeObject(row, target.layout, depth + 1)
