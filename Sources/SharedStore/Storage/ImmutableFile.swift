@@ -42,17 +42,28 @@ public final class ImmutableFile: Sendable {
 }
 
 /// The bytes of a file as long as this object lives: mapped from the file, or memory into which its pages are decrypted.
-private final class FileMapping: @unchecked Sendable {
+///
+/// For programs that look at a file without believing in it; `ImmutableFile` opens a file that is one.
+public final class FileMapping: @unchecked Sendable {
     // Sendable: nothing changes after init but decrypted pages, of which `EncryptedPages` takes care.
-    let memory: Memory
+    public let memory: Memory
     /// Bytes of plain content.
-    let byteCount: Int
+    public let byteCount: Int
+    /// The bytes, to be read only; of an encrypted file only the pages that were asked for are there.
+    public var bytes: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: memory.state.pointee.base, count: byteCount) }
     private let mappedByteCount: Int
     /// Open as long as pages are decrypted; else -1.
     private let descriptor: SystemCalls.Descriptor
     private let pages: EncryptedPages?
 
-    init(path: String, key: EncryptionKey?) throws {
+    /// Opens and maps `path`, which is not encrypted.
+    ///
+    /// - Throws: `OpenError` where nothing can be read: no file, no permission, or shorter than a header.
+    public static func open(path: String) throws -> FileMapping {
+        do { return try FileMapping(path: path, key: nil) } catch let error as SystemError { throw OpenError(error, path: path) }
+    }
+
+    fileprivate init(path: String, key: EncryptionKey?) throws {
         // Non-blocking, so that a FIFO in the way is refused below instead of waiting for its other end.
         let descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK)
         do {
@@ -112,6 +123,13 @@ private final class FileMapping: @unchecked Sendable {
 extension OpenError {
     /// The case for a page that does not decrypt.
     public init(_ error: DecryptionError) {
-        self = .decryptionFailed(path: error.path, page: error.position / PageGeometry.pageByteCount, reason: "\(error.reason)")
+        let reason = switch error.reason {
+        case .neverWritten: "it has never been written"
+        case .outOfBounds: "it is out of bounds; the file is cut off or not encrypted"
+        case .interruptedFirstWrite: "its first write was interrupted"
+        case .authenticationFailed: "its checksum is wrong"
+        case .unstable(let seconds): "somebody kept writing it for \(seconds) seconds"
+        }
+        self = .decryptionFailed(path: error.path, page: error.position / PageGeometry.pageByteCount, reason: reason)
     }
 }
