@@ -31,6 +31,14 @@ public enum JSONExporter {
         try JSONWriter(group, style, JSONBuffer(sink)).run()
     }
 
+    /// Writes some objects of one table, each as in the full form, as the elements of one array.
+    ///
+    /// - Throws: as `export`, and what `objects` throws.
+    public static func export(objectsOf table: Table, in group: Group, style: Style = .compact, to sink: @escaping (UnsafeRawBufferPointer) throws -> Void,
+                              _ objects: (_ write: (ObjectRow) throws -> Void) throws -> Void) throws {
+        try JSONWriter(group, style, JSONBuffer(sink)).run(table, objects)
+    }
+
     /// The whole text at once; for small files and tests.
     public static func text(_ group: Group, style: Style = .compact) throws -> [UInt8] {
         var text: [UInt8] = []
@@ -88,6 +96,21 @@ private final class JSONWriter {
             out.byte(UInt8(ascii: "}"))
         }
         out.raw("}}")
+        lineBreak()
+        try out.flush()
+    }
+
+    func run(_ table: Table, _ objects: (_ write: (ObjectRow) throws -> Void) throws -> Void) throws {
+        let layout = layout(table)
+        var isFirst = true
+        out.byte(UInt8(ascii: "["))
+        try objects { row in
+            separate(&isFirst)
+            budget = table.memory.nodeCountMax
+            try writeObject(row, layout, 0)
+            try out.flushIfFull()
+        }
+        out.byte(UInt8(ascii: "]"))
         lineBreak()
         try out.flush()
     }
