@@ -75,6 +75,12 @@ extension SystemCalls {
     /// Bytes that a `read` would find now, or a negative `errno`.
     public static func pendingBytes(_ fd: Descriptor) -> Int { Int(CShims_pending_bytes(fd)) }
 
+    /// Makes reads and writes return EAGAIN instead of waiting.
+    public static func setNonBlocking(_ fd: Descriptor) throws {
+        let flags = try check("fcntl", "") { CShims_fcntl(fd, F_GETFL, 0) }
+        _ = try check("fcntl", "") { CShims_fcntl(fd, F_SETFL, flags | Int64(O_NONBLOCK)) }
+    }
+
     public static func setCloseOnExec(_ fd: Descriptor) throws {
         _ = try check("fcntl", "") { CShims_fcntl(fd, F_SETFD, Int64(FD_CLOEXEC)) }
     }

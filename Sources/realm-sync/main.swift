@@ -1,1 +1,3 @@
-print("realm-sync")
+import Glibc
+
+exit(Program.run(Array(CommandLine.arguments.dropFirst())).rawValue)

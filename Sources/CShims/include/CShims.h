@@ -4,5 +4,7 @@
 #include "CShimsAtomics.h"
 #include "CShimsLockFile.h"
 #include "CShimsEpoll.h"
+#include "CShimsSignals.h"
 #include "CShimsSystem.h"
+#include "CShimsText.h"
 #endif

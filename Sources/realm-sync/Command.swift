@@ -1,0 +1,41 @@
+/// One command of the program: what it takes, what help says of it, and what it does.
+struct Command: Sendable {
+    /// One word, or two for a command of a group ("seed build").
+    let name: String
+    /// What it does, in half a line, beginning with a verb.
+    let summary: String
+    /// Paragraphs for its help.
+    var details: [String] = []
+    var operands: [Operand] = []
+    var options: [Option] = []
+    /// Exit codes other than those all commands have.
+    var exitCodes: [(ExitCode, String)] = []
+    /// Runs it; what it throws becomes one line on standard error and an exit code (`Failure`).
+    let run: @Sendable (Invocation) throws -> ExitCode
+
+    /// With those that every command has.
+    var allOptions: [Option] { options + [Command.help] }
+
+    static let help = Option.flag("help", "h", "Show this help and exit.")
+}
+
+/// One call of a command.
+struct Invocation {
+    let arguments: Arguments
+    /// Standard output, written in pieces; it is flushed at the end.
+    let output: OutputStream
+    let console: Console
+
+    var wantsJSON: Bool { arguments.has("json") }
+}
+
+/// Options that several commands have.
+extension Option {
+    static let keyFile = Option.value("key-file", "k", "K", "Read the encryption key from file K: 64 bytes, or 128 hex digits.")
+    static let json = Option.flag("json", "j", "Write JSON for programs instead of text for people.")
+    static let limit = Option.value("limit", "n", "N", "Show at most N objects.")
+}
+
+extension Operand {
+    static let file = Operand(name: "FILE", help: "A realm file.")
+}

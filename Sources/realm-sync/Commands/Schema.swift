@@ -1,0 +1,72 @@
+import SharedStore
+
+extension Command {
+    static let schema = Command(
+        name: "schema",
+        summary: "Show the classes of a file and their properties.",
+        operands: [.file],
+        options: [.keyFile, .json],
+        run: runSchema)
+}
+
+private func runSchema(_ invocation: Invocation) throws -> ExitCode {
+    let database = try Database.open(invocation)
+    let schema = try database.group.schema()
+    if invocation.wantsJSON {
+        try invocation.output.line(json(schema).text)
+        return .ok
+    }
+    let output = invocation.output
+    try output.line(schema.version < 0 ? "no schema version" : "schema version \(schema.version)")
+    for objectClass in schema.classes {
+        let count = try database.group.table(ofClass: objectClass.name)?.objectCount ?? 0
+        var notes = [count == 1 ? "1 object" : "\(count) objects"]
+        if let key = objectClass.primaryKey { notes.append("primary key \(key)") }
+        switch objectClass.kind {
+        case .topLevel: break
+        case .embedded: notes.append("embedded")
+        case .asymmetric: notes.append("asymmetric")
+        }
+        try output.line("\n\(Text.visible(objectClass.name)) (\(Text.visible(notes.joined(separator: ", "))))")
+        for property in objectClass.properties { try output.line("  \(Text.visible(describe(property)))") }
+    }
+    return .ok
+}
+
+/// `name: type`, a question mark for what may be null, and what else there is to know.
+private func describe(_ property: PropertySchema) -> String {
+    let isLink = property.type == .link
+    var type = isLink ? property.objectType ?? "object" : property.type.propertyName
+    if property.isOptional && property.type != .mixed { type += "?" }
+    switch property.collection {
+    case .list: type = "list<\(type)>"
+    case .set: type = "set<\(type)>"
+    case .dictionary: type = "dictionary<\(type)>"
+    case nil: break
+    }
+    return "\(property.name): \(type)" + (property.isIndexed ? ", indexed" : "") + (property.isFullTextIndexed ? ", full-text index" : "")
+}
+
+/// The form that `export` has, without the objects.
+private func json(_ schema: Schema) -> JSONText {
+    .object([
+        ("schemaVersion", .integer(Int(schema.version))),
+        ("classes", .object(schema.classes.map { objectClass in
+            (objectClass.name, .object([
+                ("embedded", .bool(objectClass.isEmbedded)),
+                ("primaryKey", JSONText(objectClass.primaryKey)),
+                ("properties", .array(objectClass.properties.map { property in
+                    .object([
+                        ("name", .string(property.name)),
+                        ("type", .string(property.type.propertyName)),
+                        ("collection", JSONText(property.collection.map { "\($0)" })),
+                        ("optional", .bool(property.isOptional)),
+                        ("indexed", .bool(property.isIndexed)),
+                        ("fulltext", .bool(property.isFullTextIndexed)),
+                        ("objectType", JSONText(property.objectType)),
+                    ])
+                })),
+            ]))
+        })),
+    ])
+}

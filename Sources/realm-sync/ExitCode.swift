@@ -1,0 +1,131 @@
+import Glibc
+import Replication
+import SharedStore
+import SystemCalls
+
+/// How the program ends, after sysexits.h.
+enum ExitCode: Int32, CaseIterable, Sendable {
+    case ok = 0
+    case damageFound = 1
+    case usage = 64
+    case badData = 65
+    case noInput = 66
+    case unavailable = 69
+    case software = 70
+    case cannotCreate = 73
+    case inputOutput = 74
+    case tryAgain = 75
+    case notPermitted = 77
+
+    var meaning: String {
+        switch self {
+        case .ok: "all is well"
+        case .damageFound: "a check found damage"
+        case .usage: "the command line is wrong"
+        case .badData: "a file is damaged, or no realm file, or the key is not its key"
+        case .noInput: "a file does not exist or is no file"
+        case .unavailable: "this machine or build cannot do it"
+        case .software: "a fault of this program"
+        case .cannotCreate: "a file cannot be made"
+        case .inputOutput: "reading or writing failed, or the disk is full"
+        case .tryAgain: "somebody else is in the way; try again later"
+        case .notPermitted: "permission is missing"
+        }
+    }
+}
+
+/// An error as the user sees it: one line and an exit code. The one place where error types become exit codes.
+struct Failure {
+    let code: ExitCode
+    /// Nil for nothing to say.
+    let message: String?
+
+    init(_ code: ExitCode, _ message: String?) {
+        self.code = code
+        self.message = message
+    }
+
+    init(_ error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self.init(failure.code, failure.message)
+        case let error as UsageError:
+            self.init(.usage, "\(error); see '\(Program.name)\(error.command.map { " " + $0 } ?? "") --help'")
+        case is OutputStream.Closed: self.init(.ok, nil)
+        case let error as OpenError: self.init(Failure.code(error), "\(error)\(Failure.advice(error))")
+        case let error as SessionError: self.init(Failure.code(error), "\(error)")
+        case let error as SystemError: self.init(Failure.code(error), "\(error)")
+        case let error as EncryptionKeyError: self.init(Failure.code(error), "\(error)")
+        case is FormatError, is DecryptionError, is ChangesetError, is SegmentError, is CompressionError:
+            self.init(.badData, "\(error); run '\(Program.name) verify' on the file")
+        case is QueryError: self.init(.usage, "\(error)")
+        case is PageCipherError: self.init(.unavailable, "\(error)")
+        case is LimitError: self.init(.badData, "\(error)")
+        case is AddressSpaceError: self.init(.tryAgain, "\(error)")
+        default: self.init(.software, "unexpected error: \(error)")
+        }
+    }
+
+    private static func code(_ error: OpenError) -> ExitCode {
+        switch error {
+        case .fileNotFound, .isDirectory, .notARegularFile: .noInput
+        case .permissionDenied: .notPermitted
+        case .tooSmall, .oddSize, .notARealm, .truncated, .damaged, .unsupportedFormat, .upgradeRequired, .incompatibleHistory,
+             .incompatibleHistorySchema, .badKeyLength, .decryptionFailed, .notEncrypted: .badData
+        case .system(let error): code(error)
+        }
+    }
+
+    private static func advice(_ error: OpenError) -> String {
+        switch error {
+        case .fileNotFound: "; check the path"
+        case .truncated, .damaged: "; '\(Program.name) verify' tells more"
+        case .notARealm(_, .unknown): "; name the key with --key-file"
+        default: ""
+        }
+    }
+
+    private static func code(_ error: SessionError) -> ExitCode {
+        switch error {
+        case .sideFile: .cannotCreate
+        case .unsupportedPlatform: .unavailable
+        case .badVersion: .noInput
+        case .openTransactions, .closed: .software
+        default: .tryAgain
+        }
+    }
+
+    private static func code(_ error: SystemError) -> ExitCode {
+        if error.isPermissionDenied { return .notPermitted }
+        switch error.code {
+        case ENOENT, ENOTDIR, EISDIR: return .noInput
+        case EEXIST, ENAMETOOLONG: return .cannotCreate
+        case EAGAIN, EMFILE, ENFILE, ENOMEM, ENOLCK, EBUSY: return .tryAgain
+        default: return .inputOutput
+        }
+    }
+
+    private static func code(_ error: EncryptionKeyError) -> ExitCode {
+        switch error {
+        case .readableByOthers: .notPermitted
+        case .variableNotSet: .usage
+        case .noRandomness: .tryAgain
+        default: .badData
+        }
+    }
+
+    /// Writes the one line and returns the code.
+    func report(on console: Console) -> ExitCode {
+        if let message { console.message(message) }
+        return code
+    }
+}
+
+/// What a command throws where it knows code and text best.
+struct CommandFailure: Error {
+    let code: ExitCode
+    let message: String
+    init(_ code: ExitCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}
