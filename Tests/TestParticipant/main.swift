@@ -4,6 +4,7 @@ import Foundation
 let groups: [String: ([String]) throws -> Int32] = [
     "notifier": runNotifierCommand,
     "session": runSessionCommands,
+    "storage": runStorageCommand,
 ]
 
 let arguments = Array(CommandLine.arguments.dropFirst())

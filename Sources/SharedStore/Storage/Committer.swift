@@ -71,6 +71,8 @@ public final class Committer {
     public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions) throws -> Snapshot {
         precondition(pinned.versions.last?.snapshot == base, "the newest of the pinned versions must be the one the transaction started from")
         prepared = nil
+        // The number is stored with a tag bit, as a positive one.
+        if base.version >= 1 << 62 { throw LimitError.valueTooLarge(byteCount: Int(truncatingIfNeeded: base.version), limit: 1 << 62) }
         writer.stores.removeAll()
         let memory = arena.memory
         try loadTop(memory, topRef, base)

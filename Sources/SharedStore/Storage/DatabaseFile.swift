@@ -63,14 +63,16 @@ public final class DatabaseFile: Sendable {
     }
 
     /// Makes an empty file a database that was never committed to: one page, beginning with a header (file-format-1 1.1).
+    ///
+    /// The header is written first, by one call: who dies here leaves an empty file, or one that can be opened.
     public func initialize(durability: Durability) throws {
-        try backend.preallocate(to: SystemCalls.pageSize)
         var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
         try withUnsafeMutableBytes(of: &bytes) {
             FileHeader().store(to: $0.baseAddress.unsafelyUnwrapped)
             try backend.write(UnsafeRawBufferPointer($0), at: 0)
         }
         try backend.flush()
+        try backend.preallocate(to: SystemCalls.pageSize)
         if durability == .full { try backend.syncData() }
     }
 

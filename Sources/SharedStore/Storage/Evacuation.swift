@@ -31,8 +31,7 @@ struct Evacuation {
     init(_ memory: Memory, slot value: Int64, listRef: Int) throws {
         if value == 0 { return }
         if value & 1 != 0 {
-            limit = Int(truncatingIfNeeded: UInt64(bitPattern: value) >> 1)
-            if limit < 0 { limit = 0 }
+            limit = Evacuation.validLimit(Int64(bitPattern: UInt64(bitPattern: value) >> 1))
             return
         }
         arrayRef = Int(value)
@@ -40,7 +39,7 @@ struct Evacuation {
         if array.hasRefs || array.widthType != 0 || array.count < 2 || array.count > 2 + Evacuation.depthMax {
             throw FormatError(ref: arrayRef, "evacuation state with flags \(array.flags) and \(array.count) elements")
         }
-        limit = Int(max(array.unchecked(0), 0))
+        limit = Evacuation.validLimit(array.unchecked(0))
         backoff = Int(min(max(array.unchecked(1), 0), Int64(Evacuation.backoffAfterScan)))
         if backoff > 0 {
             backoff -= 1
@@ -49,6 +48,11 @@ struct Evacuation {
         }
         // Lists beyond the limit: somebody allocates there in spite of it.
         if limit > 0 && listRef > limit { giveUp() }
+    }
+
+    /// A limit as blocks may be split at it, whatever stands in the file; 0 stays 0.
+    private static func validLimit(_ value: Int64) -> Int {
+        value <= 0 ? 0 : max(Int(value) & ~7, FileHeader.byteCount)
     }
 
     mutating func giveUp() {

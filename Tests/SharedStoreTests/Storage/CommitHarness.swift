@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 @testable import SharedStore
 import SystemCalls
@@ -109,7 +110,7 @@ final class CommitHarness {
     let durability: Durability
     /// Pinned versions with a copy of all their nodes.
     var pins: [(snapshot: Snapshot, view: FileView, census: Census, bytes: [UInt8])] = []
-    private var unpinnedYounger = false
+    private var committedPins: [Snapshot] = []
     var roots: [Int: ModelNode] = [:]
 
     init(file: DatabaseFile, durability: Durability = .unsafe) throws {
@@ -137,7 +138,6 @@ final class CommitHarness {
 
     func unpin(_ index: Int) {
         pins.remove(at: index)
-        unpinnedYounger = true
     }
 
     private func usedBytes(_ view: FileView) throws -> [UInt8] {
@@ -212,6 +212,7 @@ final class CommitHarness {
 
     @discardableResult
     func commit(top: Int) throws -> Snapshot {
+        committedPins = pins.map(\.snapshot)
         do {
             newest = try committer.commit(base: newest, arena: arena, topRef: top, pinned: pinned, durability: durability)
         } catch {
@@ -247,6 +248,7 @@ final class CommitHarness {
         for pin in pins {
             XCTAssertEqual(try usedBytes(pin.view), pin.bytes, "bytes of version \(pin.snapshot.version) changed", line: line)
             // Nothing of a pinned version is free for those who know only its number.
+            checkNothingIsLockedInVain(census, line)
             var i = 0
             for e in census.extents where e.isFree && e.version <= pin.snapshot.version {
                 while i < pin.census.extents.count && pin.census.extents[i].position + pin.census.extents[i].length <= e.position { i += 1 }
@@ -262,6 +264,19 @@ final class CommitHarness {
         }
         XCTAssertGreaterThanOrEqual(try file.backend.size(), newest.logicalSize, line: line)
         return census
+    }
+
+    /// What is locked, but for what the last commit released, is used by a version that was pinned when it was made.
+    private func checkNothingIsLockedInVain(_ census: Census, _ line: UInt) {
+        guard committedPins == pins.map(\.snapshot) else { return }
+        var used = IndexSet()
+        for pin in pins {
+            for e in pin.census.extents where !e.isFree { used.insert(integersIn: e.position / 8..<(e.position + e.length) / 8) }
+        }
+        let oldest = pins.first?.snapshot.version ?? newest.version
+        for e in census.extents where e.isFree && e.version > oldest && e.version < newest.version {
+            XCTAssertTrue(used.contains(integersIn: e.position / 8..<(e.position + e.length) / 8), "\(e) is locked, but nobody uses all of it", line: line)
+        }
     }
 
     func checkModel(_ line: UInt = #line) throws {
