@@ -71,6 +71,9 @@ class BoundPredicate {
         }
         return result
     }
+
+    /// How many rows of the leaf that `frame` has entered fulfil the predicate.
+    func count(_ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> Int { try narrow(RowMask(count: leaf.count), frame, leaf).count }
 }
 
 final class BoundAlways: BoundPredicate {

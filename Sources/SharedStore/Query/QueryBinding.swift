@@ -6,8 +6,11 @@ extension QueryRun {
         case .not(let inner): return BoundNot(try bind(inner))
         case .and(let parts): return BoundAnd(try parts.map(bind))
         case .or(let parts): return BoundOr(try parts.map(bind))
-        case .comparison(let comparison): return try BoundComparison(comparison, bind(comparison.left), bind(comparison.right))
+        case .comparison(let comparison):
+            if usesColumnConditions, let condition = try columnCondition(comparison) { return condition }
+            return try BoundComparison(comparison, bind(comparison.left), bind(comparison.right))
         case .between(let between):
+            if usesColumnConditions, let condition = try columnCondition(between) { return condition }
             return BoundBetween(between, try bind(between.operand), try view(between.low), try view(between.high))
         case .text(let path, let quantifier, let search): return BoundText(try BoundPath(path, self), quantifier ?? .any, search)
         case .geo(let path, let quantifier, let area): return try BoundGeo(BoundPath(path, self), quantifier ?? .any, area)
@@ -27,5 +30,119 @@ extension QueryRun {
             defer { frames.removeLast() }
             return .subqueryCount(bound, frame, try bind(predicate))
         }
+    }
+
+    // MARK: Conditions on one column
+
+    /// A quicker way to the same answers, where there is one.
+    private func columnCondition(_ between: QueryBetween) throws -> BoundPredicate? {
+        guard case .path(let path) = between.operand, let property = path.ownProperty, property.type == .int, case .value(.int(let low)) = between.low,
+            case .value(.int(let high)) = between.high
+        else { return nil }
+        return IntegerCondition(frames[path.scope], try column(property), low: low, high: high, isNegated: between.quantifier == .none)
+    }
+
+    private func columnCondition(_ comparison: QueryComparison) throws -> BoundPredicate? {
+        guard case .path(let path) = comparison.left, comparison.leftQuantifier == .any, comparison.rightQuantifier == .any, !comparison.comparesWhole else { return nil }
+        let property: QueryProperty
+        if let own = path.ownProperty {
+            property = own
+        } else if let link = path.ownLink {
+            property = link
+        } else {
+            return nil
+        }
+        let column = try column(property), frame = frames[path.scope]
+        switch comparison.right {
+        case .constant(let constant):
+            let value: Mixed
+            switch constant {
+            case .value(let plain): value = plain
+            case .object: value = Mixed(try view(constant))
+            }
+            if case .null = value { return nullCondition(frame, column, comparison) }
+            return try valueCondition(frame, column, comparison, value)
+        case .constants(let constants):
+            guard comparison.operation == .equal, comparison.options.isEmpty, column.type == .int else { return nil }
+            var values: Set<Int64> = []
+            var includesNull = false
+            for constant in constants {
+                switch constant {
+                case .value(.int(let value)): values.insert(value)
+                case .value(.null): includesNull = true
+                default: return nil
+                }
+            }
+            return IntegerSetCondition(frame, column, values, includesNull: includesNull)
+        case .path, .arithmetic, .subqueryCount: return nil
+        }
+    }
+
+    private func nullCondition(_ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison) -> BoundPredicate? {
+        switch comparison.operation {
+        case .equal: return NullCondition(frame, column, isNull: true)
+        case .notEqual: return NullCondition(frame, column, isNull: false)
+        case .lessOrEqual, .greaterOrEqual: return column.type == .string ? nil : NullCondition(frame, column, isNull: true)
+        case .less, .greater: return column.type == .string ? nil : BoundAlways(false)
+        default: return nil
+        }
+    }
+
+    private func valueCondition(_ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ value: Mixed) throws -> BoundPredicate? {
+        let operation = comparison.operation
+        switch (column.type, value) {
+        case (.int, .int(let v)):
+            switch operation {
+            case .equal: return IntegerCondition(frame, column, low: v, high: v, isNegated: false)
+            case .notEqual: return IntegerCondition(frame, column, low: v, high: v, isNegated: true)
+            case .less: return v == .min ? BoundAlways(false) : IntegerCondition(frame, column, low: .min, high: v - 1, isNegated: false)
+            case .lessOrEqual: return IntegerCondition(frame, column, low: .min, high: v, isNegated: false)
+            case .greater: return v == .max ? BoundAlways(false) : IntegerCondition(frame, column, low: v + 1, high: .max, isNegated: false)
+            case .greaterOrEqual: return IntegerCondition(frame, column, low: v, high: .max, isNegated: false)
+            default: return nil
+            }
+        case (.bool, .bool(let v)) where operation == .equal || operation == .notEqual:
+            return BoolCondition(frame, column, v, isNegated: operation == .notEqual)
+        case (.double, .double(let v)) where comparison.rules.contains(.nanIsUnordered) && !operation.isSubstring:
+            return DoubleCondition(frame, column, operation, v)
+        case (.float, .float(let v)) where comparison.rules.contains(.nanIsUnordered) && !operation.isSubstring:
+            return FloatCondition(frame, column, operation, v)
+        case (.timestamp, .timestamp(let v)) where !operation.isSubstring: return TimestampCondition(frame, column, operation, v)
+        case (.link, .link(let table, let key)) where table == column.oppositeTable && (operation == .equal || operation == .notEqual):
+            return LinkCondition(frame, column, key, isNegated: operation == .notEqual)
+        case (.string, .string(let text)) where !column.isEnumerated: return stringCondition(frame, column, comparison, text)
+        default: return nil
+        }
+    }
+
+    private func stringCondition(_ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ text: String) -> BoundPredicate? {
+        let isFolded: Bool
+        switch comparison.options {
+        case []: isFolded = false
+        case .caseInsensitive: isFolded = true
+        default: return nil
+        }
+        let test: StringCondition.Test
+        switch comparison.operation {
+        case .equal: test = isFolded ? .equalFolded : .equal
+        case .notEqual: test = isFolded ? .notEqualFolded : .notEqual
+        case .less, .lessOrEqual, .greater, .greaterOrEqual:
+            guard comparison.rules.contains(.nullBelowStrings), !isFolded else { return nil }
+            test = .order(comparison.operation)
+        // Nothing begins with, ends with or contains nothing.
+        case .beginsWith, .endsWith, .contains:
+            if text.isEmpty { return BoundAlways(false) }
+            switch comparison.operation {
+            case .beginsWith: test = isFolded ? .beginsFolded : .begins
+            case .endsWith: test = isFolded ? .endsFolded : .ends
+            default: test = isFolded ? .containsFolded : .contains
+            }
+        default: return nil
+        }
+        var text = text
+        let part = text.withUTF8 { bytes in
+            isFolded ? storage.keep(StringMatch.folded(UnsafeRawBufferPointer(bytes))) : storage.keep(bytes)
+        }
+        return StringCondition(frame, column, test, part, storage)
     }
 }

@@ -2,10 +2,7 @@ extension Query {
     // MARK: Running
 
     /// The objects that the query asks for: in the order of their keys, or as its orderings say.
-    public func run(in group: Group) throws -> [ObjectKey] {
-        let run = QueryRun(group)
-        return try order(find(run, limit: scanLimit), run)
-    }
+    public func run(in group: Group) throws -> [ObjectKey] { try run(QueryRun(group)) }
 
     /// The same of some objects only, for example those of a list: in the order given, an object as often as it is given.
     /// Keys without an object are passed over.
@@ -32,8 +29,70 @@ extension Query {
             }
         }
         let run = QueryRun(group)
-        let count = try find(run, limit: limit).count
+        if case .always(let isTrue) = predicate {
+            let count = isTrue ? try run.table(table).objectCount : 0
+            return limit.map { min($0, count) } ?? count
+        }
+        var count = 0
+        try forEachMatch(run, limit: limit, keys: { count += $0.count }, leaf: { count += try $0.count($1, $2) })
         return limit.map { min($0, count) } ?? count
+    }
+
+    /// The least, the greatest, the sum or the mean of a property of the objects that the query asks for.
+    ///
+    /// Null where there is nothing to compute it of, except that the sum is then 0. The sum of integers wraps around, the mean of integers and
+    /// floats is a double. Throws `QueryError` of kind `aggregate` for a property that is neither a number, a date (least and greatest only)
+    /// nor an AnyRealmValue.
+    public func aggregate(_ aggregate: QuerySyntax.Path.Aggregate, of property: QueryProperty, in group: Group) throws -> Mixed {
+        switch property.type {
+        case .int, .float, .double, .decimal, .mixed: break
+        case .timestamp where aggregate == .min || aggregate == .max: break
+        default: throw QueryError(.aggregate, "\(aggregate.rawValue) is not possible for a property of type \(property.type)")
+        }
+        guard property.collection == nil, property.table == table else { throw QueryError(.aggregate, "\(aggregate.rawValue) needs a property of the class itself") }
+        let run = QueryRun(group)
+        let column = try run.column(property)
+        var aggregation = Aggregation(aggregate, property.type, isMap: false)
+        func add(_ keys: [ObjectKey]) throws {
+            for key in keys {
+                guard let row = try run.table(table).find(key) else { continue }
+                aggregation.add(try run.storage.value(ColumnReader(row.memory, row.cluster, column), row.index, column))
+            }
+        }
+        let isSelection = orderings.contains { ordering in
+            if case .sort = ordering { return false }
+            return true
+        }
+        if isSelection {
+            try add(self.run(run))
+        } else {
+            var isEverything = false
+            if case .always(true) = predicate { isEverything = true }
+            try forEachMatch(run, limit: nil, keys: { try add($0) }, leaf: { bound, frame, leaf in
+                if isEverything, aggregate == .sum, property.type == .int, !column.isNullable {
+                    aggregation.add(sum: ScanKernels.sum(try leaf.leaf(IntLeaf.self, column).node))
+                    return
+                }
+                let reader = try ColumnReader(leaf.memory, leaf.node, column)
+                try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach { aggregation.add(try run.storage.value(reader, $0, column)) }
+            })
+        }
+        return Mixed(aggregation.result)
+    }
+
+    /// What `run` does and how many objects it looks at; the query is run for it.
+    public func explain(in group: Group) throws -> QueryExplanation {
+        let run = QueryRun(group)
+        let found = try self.run(run)
+        var plan = run.plan
+        for ordering in orderings {
+            switch ordering {
+            case .sort(let keys): plan += "\nsort by \(keys.count) key\(keys.count == 1 ? "" : "s")"
+            case .distinct(let paths): plan += "\nkeep the first of each combination of \(paths.count) value\(paths.count == 1 ? "" : "s")"
+            case .limit(let count): plan += "\nkeep the first \(count)"
+            }
+        }
+        return QueryExplanation(plan: plan, objectsLookedAt: run.objectsLookedAt, resultCount: found.count)
     }
 
     /// True where the predicate holds for the object; false where there is no such object.
@@ -51,19 +110,40 @@ extension Query {
         return nil
     }
 
-    private func find(_ run: QueryRun, limit: Int?) throws -> [ObjectKey] {
+    func run(_ run: QueryRun) throws -> [ObjectKey] {
+        var found: [ObjectKey] = []
+        try forEachMatch(run, limit: scanLimit, keys: { found += $0 }, leaf: { bound, frame, leaf in
+            try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach { found.append(leaf.key($0)) }
+        }, isEnough: { limit in found.count >= limit })
+        return try order(found, run)
+    }
+
+    /// Finds the objects by the plan: calls `keys` once with all of them where an index gave the candidates, else `leaf` for each cluster leaf
+    /// that may hold some.
+    private func forEachMatch(
+        _ run: QueryRun, limit: Int?, keys: ([ObjectKey]) throws -> Void, leaf body: (BoundPredicate, QueryFrame, ClusterLeaf) throws -> Void,
+        isEnough: (Int) -> Bool = { _ in false }
+    ) throws {
         let frame = QueryFrame(try run.table(table))
         run.frames = [frame]
-        let bound = try run.bind(predicate)
-        var found: [ObjectKey] = []
-        try frame.table.scanLeaves { leaf in
-            frame.enter(leaf)
-            run.objectsLookedAt += leaf.count
-            let mask = try bound.narrow(RowMask(count: leaf.count), frame, leaf)
-            mask.forEach { found.append(leaf.key($0)) }
-            return limit.map { found.count < $0 } ?? true
+        let plan = try QueryPlan(predicate, frame.table, run)
+        run.plan = plan.description
+        let bound = try run.bind(plan.rest)
+        switch plan.source {
+        case .candidates(let candidates):
+            run.objectsLookedAt += candidates.count
+            if case .always(true) = plan.rest { return try keys(candidates) }
+            try keys(candidates.filter { try frame.move(to: $0) && bound.matches() })
+        case .scan:
+            if case .always(false) = plan.rest { return }
+            try frame.table.scanLeaves { leaf in
+                if let limit, isEnough(limit) { return false }
+                frame.enter(leaf)
+                run.objectsLookedAt += leaf.count
+                try body(bound, frame, leaf)
+                return true
+            }
         }
-        return found
     }
 
     // MARK: Ordering

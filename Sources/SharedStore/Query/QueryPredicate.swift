@@ -128,10 +128,16 @@ public struct QueryPath: Sendable {
         self.table = table
     }
 
-    /// The property, where the path is one scalar property of the class itself and nothing else.
+    /// The property, where the path is one property of the class itself that is neither link nor collection, and nothing else.
     public var ownProperty: QueryProperty? {
-        guard scope == 0 || hops.isEmpty, hops.isEmpty, operation == .none, case .value(let property, let nested) = end, nested.isEmpty else { return nil }
+        guard hops.isEmpty, operation == .none, case .value(let property, let nested) = end, nested.isEmpty else { return nil }
         return property
+    }
+
+    /// The property, where the path is one single link of the class itself.
+    var ownLink: QueryProperty? {
+        guard hops.count == 1, hops[0].property.collection == nil, operation == .none, end == .objects else { return nil }
+        return hops[0].property
     }
 }
 

@@ -7,10 +7,18 @@ final class QueryRun {
     var frames: [QueryFrame] = []
     let storage = QueryStorage()
     private var tables: [TableKey: Table] = [:]
+    /// What the plan of the run says, for people.
+    var plan = ""
     /// Objects whose values were looked at.
     var objectsLookedAt = 0
+    /// Tests switch these off to compare the ways to an answer.
+    let usesIndexes: Bool, usesColumnConditions: Bool
 
-    init(_ group: Group) { self.group = group }
+    init(_ group: Group, usesIndexes: Bool = true, usesColumnConditions: Bool = true) {
+        self.group = group
+        self.usesIndexes = usesIndexes
+        self.usesColumnConditions = usesColumnConditions
+    }
 
     func table(_ key: TableKey) throws -> Table {
         if let table = tables[key] { return table }

@@ -230,6 +230,12 @@ struct Aggregation {
         isMixed = type == .mixed
     }
 
+    /// Adds a sum of integers that was computed elsewhere.
+    mutating func add(sum: Int64) {
+        integers &+= sum
+        count += 1
+    }
+
     mutating func add(_ value: MixedView) {
         if case .null = value { return }
         if value.isNaN {

@@ -1,0 +1,361 @@
+import Glibc
+
+/// A scalar property of the class itself against constants: read leaf by leaf, without going through values of any type.
+///
+/// Each of these gives the same answers as `BoundComparison`, which is there for everything.
+class ColumnCondition<L>: BoundPredicate {
+    let frame: QueryFrame
+    let column: Column
+    private var leaf: L?
+    private var generation = -1
+
+    init(_ frame: QueryFrame, _ column: Column) {
+        self.frame = frame
+        self.column = column
+    }
+
+    /// The column's leaf for the rows of the frame's cluster leaf.
+    func make(_ memory: Memory, _ ref: Int) throws -> L { preconditionFailure("every column condition makes its own leaf") }
+    func holds(_ leaf: L, _ row: Int) throws -> Bool { preconditionFailure("every column condition answers for its own leaf") }
+    /// The rows of `mask`, all below the number of values of `leaf`.
+    func rows(_ leaf: L, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        var result = RowMask()
+        try mask.forEach { if try holds(leaf, $0) { result.insert($0) } }
+        return result
+    }
+
+    @inline(__always)
+    final func current() throws -> L {
+        if generation == frame.generation, let leaf { return leaf }
+        let made = try make(frame.memory, frame.cluster.requiredRef(column.leafIndex &+ 1))
+        leaf = made
+        generation = frame.generation
+        return made
+    }
+
+    final override func matches() throws -> Bool { try holds(current(), frame.index) }
+
+    final override func count(_ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> Int { try count(current(), leaf.count) }
+    /// How many of the first `count` rows there are.
+    func count(_ leaf: L, _ count: Int) throws -> Int { try rows(leaf, RowMask(count: count), count).count }
+
+    final override func narrow(_ mask: RowMask, _ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> RowMask { try rows(current(), mask, leaf.count) }
+}
+
+/// The integers of a leaf, nullable or not.
+struct IntegerLeaf {
+    let node: Node
+    /// Element of the first value: 1 in a nullable leaf.
+    let first: Int
+    /// What stands for null; nil in a leaf that is not nullable.
+    let sentinel: Int64?
+    let ref: Int
+
+    init(_ memory: Memory, _ ref: Int, isNullable: Bool) throws {
+        self.ref = ref
+        if isNullable {
+            let leaf = try NullableIntLeaf(memory, ref)
+            node = leaf.node
+            first = 1
+            sentinel = leaf.sentinel
+        } else {
+            node = try IntLeaf(memory, ref).node
+            first = 0
+            sentinel = nil
+        }
+    }
+
+    @inline(__always) var count: Int { node.count &- first }
+
+    @inline(__always)
+    func value(_ row: Int) throws -> Int64? {
+        if UInt(bitPattern: row) >= UInt(bitPattern: count) { throw FormatError(ref: ref, "value \(row) asked of a leaf with \(count)") }
+        let v = node.unchecked(row &+ first)
+        return v == sentinel ? nil : v
+    }
+
+    /// Rows in `low...high` that are not null.
+    func rows(_ count: Int, in low: Int64, _ high: Int64) throws -> RowMask {
+        if count > self.count { throw FormatError(ref: ref, "leaf with \(self.count) values for \(count) objects") }
+        let found = ScanKernels.rows(node, first: first, count: count, in: low, high)
+        guard let sentinel, sentinel >= low, sentinel <= high else { return found }
+        return found.subtracting(ScanKernels.rows(node, first: first, count: count, in: sentinel, sentinel))
+    }
+}
+
+/// An integer in a range, or outside of it.
+final class IntegerCondition: ColumnCondition<IntegerLeaf> {
+    let low: Int64, high: Int64
+    /// The complement, nulls included.
+    let isNegated: Bool
+
+    init(_ frame: QueryFrame, _ column: Column, low: Int64, high: Int64, isNegated: Bool) {
+        self.low = low
+        self.high = high
+        self.isNegated = isNegated
+        super.init(frame, column)
+    }
+
+    override func make(_ memory: Memory, _ ref: Int) throws -> IntegerLeaf { try IntegerLeaf(memory, ref, isNullable: column.isNullable) }
+    override func holds(_ leaf: IntegerLeaf, _ row: Int) throws -> Bool {
+        guard let v = try leaf.value(row) else { return isNegated }
+        return (v >= low && v <= high) != isNegated
+    }
+    override func rows(_ leaf: IntegerLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        let inside = try leaf.rows(count, in: low, high)
+        return isNegated ? mask.subtracting(inside) : mask & inside
+    }
+    override func count(_ leaf: IntegerLeaf, _ count: Int) throws -> Int {
+        guard leaf.count == count else { return try super.count(leaf, count) }
+        var inside = ScanKernels.count(leaf.node, in: low, high)
+        // The sentinel stands for null, and in front as itself.
+        if let sentinel = leaf.sentinel, sentinel >= low, sentinel <= high { inside &-= ScanKernels.count(leaf.node, in: sentinel, sentinel) }
+        return isNegated ? count &- inside : inside
+    }
+}
+
+/// An integer that is one of several.
+final class IntegerSetCondition: ColumnCondition<IntegerLeaf> {
+    private let values: Set<Int64>
+    private let includesNull: Bool
+    private let low: Int64, high: Int64
+
+    init(_ frame: QueryFrame, _ column: Column, _ values: Set<Int64>, includesNull: Bool) {
+        self.values = values
+        self.includesNull = includesNull
+        low = values.min() ?? 0
+        high = values.max() ?? -1
+        super.init(frame, column)
+    }
+
+    override var cost: Int { 3 }
+    override func make(_ memory: Memory, _ ref: Int) throws -> IntegerLeaf { try IntegerLeaf(memory, ref, isNullable: column.isNullable) }
+    override func holds(_ leaf: IntegerLeaf, _ row: Int) throws -> Bool {
+        guard let v = try leaf.value(row) else { return includesNull }
+        return v >= low && v <= high && values.contains(v)
+    }
+}
+
+/// Null or not, of a nullable integer, date, or any other type that has a leaf which tells.
+final class NullCondition: ColumnCondition<ColumnReader> {
+    private let isNull: Bool
+    init(_ frame: QueryFrame, _ column: Column, isNull: Bool) {
+        self.isNull = isNull
+        super.init(frame, column)
+    }
+    override func make(_ memory: Memory, _ ref: Int) throws -> ColumnReader { try ColumnReader(memory, frame.cluster, column) }
+    override func holds(_ leaf: ColumnReader, _ row: Int) throws -> Bool {
+        let found: Bool
+        switch leaf {
+        case .int: found = false
+        case .optionalInt(let leaf): found = try leaf.value(row) == nil
+        case .bool(let leaf): found = try leaf.value(row) == nil
+        case .float(let leaf): found = try leaf.value(row) == nil
+        case .double(let leaf): found = try leaf.value(row) == nil
+        case .string(let leaf): found = try leaf.isNull(row)
+        case .enumeratedString(let leaf): found = try leaf.keys.isNull(leaf.keyIndex(row))
+        case .binary(let leaf): found = try leaf.isNull(row)
+        case .timestamp(let leaf): found = try leaf.value(row) == nil
+        case .decimal(let leaf): found = try leaf.value(row) == nil
+        case .objectId(let leaf): found = try leaf.value(row) == nil
+        case .uuid(let leaf): found = try leaf.value(row) == nil
+        case .link(let leaf): found = try leaf.value(row).rawValue < 0
+        case .mixed(let leaf):
+            if case .link(_, let key) = try leaf.view(row) { found = key.rawValue < 0 } else { found = try leaf.typeNumber(row) < 0 }
+        case .backlink, .collection: found = false
+        }
+        return found == isNull
+    }
+}
+
+final class BoolCondition: ColumnCondition<BoolLeaf> {
+    private let value: Bool, isNegated: Bool
+    init(_ frame: QueryFrame, _ column: Column, _ value: Bool, isNegated: Bool) {
+        self.value = value
+        self.isNegated = isNegated
+        super.init(frame, column)
+    }
+    override func make(_ memory: Memory, _ ref: Int) throws -> BoolLeaf { try BoolLeaf(memory, ref) }
+    override func holds(_ leaf: BoolLeaf, _ row: Int) throws -> Bool { (try leaf.value(row) == value) != isNegated }
+}
+
+/// A double against a double, by the rules of IEEE 754: NaN is neither equal nor below nor above.
+final class DoubleCondition: ColumnCondition<DoubleLeaf> {
+    private let operation: QuerySyntax.Operator
+    private let value: Double
+    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Double) {
+        self.operation = operation
+        self.value = value
+        super.init(frame, column)
+    }
+    override func make(_ memory: Memory, _ ref: Int) throws -> DoubleLeaf { try DoubleLeaf(memory, ref) }
+    override func holds(_ leaf: DoubleLeaf, _ row: Int) throws -> Bool {
+        guard let v = try leaf.value(row) else { return operation == .notEqual }
+        switch operation {
+        case .equal: return v == value
+        case .notEqual: return v != value
+        case .less: return v < value
+        case .lessOrEqual: return v <= value
+        case .greater: return v > value
+        default: return v >= value
+        }
+    }
+}
+
+final class FloatCondition: ColumnCondition<FloatLeaf> {
+    private let operation: QuerySyntax.Operator
+    private let value: Float
+    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Float) {
+        self.operation = operation
+        self.value = value
+        super.init(frame, column)
+    }
+    override func make(_ memory: Memory, _ ref: Int) throws -> FloatLeaf { try FloatLeaf(memory, ref) }
+    override func holds(_ leaf: FloatLeaf, _ row: Int) throws -> Bool {
+        guard let v = try leaf.value(row) else { return operation == .notEqual }
+        switch operation {
+        case .equal: return v == value
+        case .notEqual: return v != value
+        case .less: return v < value
+        case .lessOrEqual: return v <= value
+        case .greater: return v > value
+        default: return v >= value
+        }
+    }
+}
+
+final class TimestampCondition: ColumnCondition<TimestampLeaf> {
+    private let operation: QuerySyntax.Operator
+    private let value: Timestamp
+    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Timestamp) {
+        self.operation = operation
+        self.value = value
+        super.init(frame, column)
+    }
+    override func make(_ memory: Memory, _ ref: Int) throws -> TimestampLeaf { try TimestampLeaf(memory, ref) }
+    override func holds(_ leaf: TimestampLeaf, _ row: Int) throws -> Bool {
+        guard let v = try leaf.value(row) else { return operation == .notEqual }
+        switch operation {
+        case .equal: return v == value
+        case .notEqual: return v != value
+        case .less: return v < value
+        case .lessOrEqual: return v <= value
+        case .greater: return v > value
+        default: return v >= value
+        }
+    }
+}
+
+/// A link to a certain object.
+final class LinkCondition: ColumnCondition<LinkLeaf> {
+    private let target: ObjectKey
+    private let isNegated: Bool
+    init(_ frame: QueryFrame, _ column: Column, _ target: ObjectKey, isNegated: Bool) {
+        self.target = target
+        self.isNegated = isNegated
+        super.init(frame, column)
+    }
+    override func make(_ memory: Memory, _ ref: Int) throws -> LinkLeaf { try LinkLeaf(memory, ref) }
+    override func holds(_ leaf: LinkLeaf, _ row: Int) throws -> Bool { (try leaf.value(row) == target) != isNegated }
+}
+
+/// A string against a string, by bytes.
+final class StringCondition: ColumnCondition<StringLeaf> {
+    enum Test {
+        case equal, notEqual
+        case order(QuerySyntax.Operator)
+        case begins, ends, contains
+        /// The same in lower case; `part` is in lower case already.
+        case equalFolded, notEqualFolded, beginsFolded, endsFolded, containsFolded
+    }
+    private let test: Test
+    private let part: UnsafeRawBufferPointer
+    private let storage: QueryStorage
+
+    /// `part` must stay valid as long as `storage`.
+    init(_ frame: QueryFrame, _ column: Column, _ test: Test, _ part: UnsafeRawBufferPointer, _ storage: QueryStorage) {
+        self.test = test
+        self.part = part
+        self.storage = storage
+        super.init(frame, column)
+    }
+
+    override var cost: Int {
+        switch test {
+        case .equal, .notEqual, .order, .begins, .ends: 4
+        default: 20
+        }
+    }
+
+    override func make(_ memory: Memory, _ ref: Int) throws -> StringLeaf { try StringLeaf(memory, ref) }
+
+    override func holds(_ leaf: StringLeaf, _ row: Int) throws -> Bool {
+        guard case .string(let text) = try storage.string(leaf, row) else {
+            // Null differs from every string, and is below it.
+            switch test {
+            case .notEqual, .notEqualFolded, .order(.less), .order(.lessOrEqual): return true
+            default: return false
+            }
+        }
+        switch test {
+        case .equal: return ValueOrder.equal(text, part)
+        case .notEqual: return !ValueOrder.equal(text, part)
+        case .order(let operation):
+            let order = ValueOrder.compare(text, part)
+            switch operation {
+            case .less: return order < 0
+            case .lessOrEqual: return order <= 0
+            case .greater: return order > 0
+            default: return order >= 0
+            }
+        case .begins: return StringMatch.begins(text, part)
+        case .ends: return StringMatch.ends(text, part)
+        case .contains: return StringMatch.contains(text, part)
+        case .equalFolded: return StringMatch.equalsFolded(text, part)
+        case .notEqualFolded: return !StringMatch.equalsFolded(text, part)
+        case .beginsFolded: return StringMatch.beginsFolded(text, part)
+        case .endsFolded: return StringMatch.endsFolded(text, part)
+        case .containsFolded: return StringMatch.containsFolded(text, part)
+        }
+    }
+
+    override func rows(_ leaf: StringLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        guard leaf.variant == .short, leaf.count >= count else { return try super.rows(leaf, mask, count) }
+        switch test {
+        case .equal: return mask & equalBlocks(leaf.node.payload, leaf.node.width, count)
+        case .notEqual: return mask.subtracting(equalBlocks(leaf.node.payload, leaf.node.width, count))
+        default: return try super.rows(leaf, mask, count)
+        }
+    }
+
+    /// Short strings are blocks of a fixed width that are equal as a whole when the strings are (file-format-1 6.2).
+    private func equalBlocks(_ blocks: UnsafeRawPointer, _ width: Int, _ count: Int) -> RowMask {
+        var result = RowMask()
+        guard width > part.count, width <= 64 else { return result }
+        return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { block in
+            block.initializeMemory(as: UInt8.self, repeating: 0)
+            block.copyMemory(from: part)
+            block[width &- 1] = UInt8(truncatingIfNeeded: width &- 1 &- part.count)
+            guard let wanted = UnsafeRawPointer(block.baseAddress) else { return result }
+            switch width {
+            case 1: blocks8(blocks, count, wanted.load(as: UInt8.self), &result)
+            case 2: blocks8(blocks, count, wanted.load(as: UInt16.self), &result)
+            case 4: blocks8(blocks, count, wanted.load(as: UInt32.self), &result)
+            case 8: blocks8(blocks, count, wanted.load(as: UInt64.self), &result)
+            default:
+                let first = wanted.load(as: UInt64.self), last = wanted.load(fromByteOffset: width &- 8, as: UInt64.self)
+                for i in 0..<count {
+                    let p = blocks + i &* width
+                    if p.loadUnaligned(as: UInt64.self) != first || p.loadUnaligned(fromByteOffset: width &- 8, as: UInt64.self) != last { continue }
+                    if width == 16 || memcmp(p, wanted, width) == 0 { result.insert(i) }
+                }
+            }
+            return result
+        }
+    }
+
+    @inline(__always)
+    private func blocks8<T: FixedWidthInteger>(_ blocks: UnsafeRawPointer, _ count: Int, _ wanted: T, _ result: inout RowMask) {
+        for i in 0..<count where blocks.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self) == wanted { result.insert(i) }
+    }
+}
