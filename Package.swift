@@ -27,7 +27,7 @@ let package = Package(
         .target(name: "Notifier", dependencies: ["SystemCalls", "CShims", "CInotifyTools"]),
         .target(name: "SharedStore", dependencies: ["Notifier", "SystemCalls", "CShims", "COpenSSL", "CDecimal"]),
         .target(name: "Replication", dependencies: ["SharedStore", "Notifier", "SystemCalls", "CShims", "COpenSSL", "CZstd", "CXXHash"]),
-        .target(name: "RealmSwift", dependencies: ["SharedStore", "Notifier"]),
+        .target(name: "RealmSwift", dependencies: ["SharedStore", "Notifier", "CShims"]),
         .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
 
         // Programs of the developers: measured, fuzzed, killed.
@@ -41,7 +41,9 @@ let package = Package(
         .testTarget(name: "NotifierTests", dependencies: ["Notifier", "TestSupport", "TestParticipant"]),
         .testTarget(name: "SharedStoreTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "ReplicationTests", dependencies: ["Replication", "TestSupport", "TestParticipant"]),
-        .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "TestSupport"]),
+        // Models in a module of their own, as an application has them: what the compiler makes of them across modules is tested.
+        .target(name: "RealmSwiftTestModels", dependencies: ["RealmSwift"], path: "Tests/RealmSwiftTestModels"),
+        .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "TestSupport"]),
         .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),

@@ -5,6 +5,7 @@
 #include "CShimsLockFile.h"
 #include "CShimsEpoll.h"
 #include "CShimsSignals.h"
+#include "CShimsRuntime.h"
 #include "CShimsSystem.h"
 #include "CShimsText.h"
 #endif

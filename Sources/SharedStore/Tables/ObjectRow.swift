@@ -10,7 +10,7 @@
     public let key: ObjectKey
 
     @inline(__always)
-    init(memory: Memory, cluster: Node, index: Int, key: ObjectKey) {
+    public init(memory: Memory, cluster: Node, index: Int, key: ObjectKey) {
         self.memory = memory
         self.cluster = cluster
         self.index = index

@@ -1,0 +1,51 @@
+// Facts of the Swift runtime and of libdispatch that the object layer needs and Swift has no words for.
+//
+// The symbols are named by asm label, since the Swift compiler warns of runtime names in its own declarations. Those of
+// libdispatch, Foundation and the concurrency library are weak: a program that links none of them still links this target.
+#ifndef CSHIMS_RUNTIME_H
+#define CSHIMS_RUNTIME_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Calls `body` with the metadata of every class of the process that is not generic and has a superclass.
+void realm_for_each_class(void (*body)(const void *metadata, void *context), void *context);
+
+/// Number of images (program and libraries) with Swift metadata; it grows when a library is loaded.
+size_t realm_swift_image_count(void);
+
+/// Position, in words from the metadata's address point, of the vtable entry of the first initializer that the class of
+/// `metadata` declares itself; 0 where the class has no vtable of the form that is understood here.
+size_t realm_first_initializer_slot(const void *metadata);
+
+/// Calls the allocating initializer without parameters in vtable slot `slot` of the class `metadata`; the result is owned by the caller.
+void *realm_call_initializer(const void *metadata, size_t slot);
+
+/// Bytes and alignment mask of the instances of a class.
+static inline uint32_t realm_instance_size(const void *metadata) { return *(const uint32_t *)((const char *)metadata + 24); }
+static inline uint32_t realm_instance_align_mask(const void *metadata) { return *(const uint16_t *)((const char *)metadata + 28); }
+
+/// A new instance with a reference count of one and uninitialized fields.
+void *realm_allocate_object(const void *metadata, size_t size, size_t align_mask);
+
+extern __thread uint64_t realm_thread_number;
+uint64_t realm_assign_thread_number(void);
+
+/// A number of the calling thread that no other thread of the process ever had or will have.
+static inline uint64_t realm_current_thread_number(void) {
+    uint64_t number = realm_thread_number;
+    return number != 0 ? number : realm_assign_thread_number();
+}
+
+/// The C queue of libdispatch on which the caller runs, or NULL.
+void *realm_current_queue(void);
+
+/// Address of the actor on which the caller runs, or NULL.
+void *realm_current_actor(void);
+
+/// The run loop of the calling thread (not retained), or NULL where Foundation is not linked.
+void *realm_current_run_loop(void);
+
+/// Wakes a sleeping run loop, from any thread.
+void realm_wake_run_loop(void *loop);
+#endif

@@ -1,0 +1,239 @@
+import Foundation
+internal import SharedStore
+
+/// Values or objects by text keys, a property of an object.
+///
+/// Objects as values are optional (`Map<String, Dog?>`): when the object is deleted the key stays, with nil. Keys must not contain
+/// a period nor begin with a dollar sign; where they come from outside, encode them (`%2E`, `%24`). The order means nothing.
+public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
+    // See `List`.
+    @exclusivity(unchecked) private var entries: [Key: Value] = [:]
+    @exclusivity(unchecked) var handle: CollectionHandle?
+
+    public init() {}
+
+    init(_ handle: CollectionHandle) { self.handle = handle }
+
+    // MARK: Reading
+
+    public var count: Int { handle?.count ?? entries.count }
+    public var isEmpty: Bool { count == 0 }
+
+    public var keys: [Key] { handle?.keys().map { Key(_mapKey: $0) } ?? Array(entries.keys) }
+    public var values: [Value] { handle?.values().map { Value._from($0) } ?? Array(entries.values) }
+
+    /// Nil for an absent key. Assigning nil removes the key; to store a null under it assign `.some(nil)`.
+    public subscript(key: Key) -> Value? {
+        get {
+            if let handle { return handle.value(forKey: key._mapKey).map { Value._from($0) } }
+            return entries[key]
+        }
+        set {
+            if let newValue { updateValue(newValue, forKey: key) } else { removeObject(for: key) }
+        }
+    }
+
+    public func object(forKey key: Any) -> Any? { (key as? Key).flatMap { self[$0]?._toStored().dynamicValue } }
+
+    public func contains(where predicate: @escaping (_ key: Key, _ value: Value) -> Bool) -> Bool {
+        pairs().contains { predicate($0.key, $0.value) }
+    }
+
+    func pairs() -> [(key: Key, value: Value)] {
+        guard let handle else { return entries.map { ($0.key, $0.value) } }
+        return zip(handle.keys(), handle.values()).map { (Key(_mapKey: $0), Value._from($1)) }
+    }
+
+    // MARK: Changing
+
+    public func updateValue(_ value: Value, forKey key: Key) {
+        let text = key._mapKey
+        if text.contains(".") || text.hasPrefix("$") {
+            misuse("Invalid key '\(text)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24.")
+        }
+        if let handle { return handle.set(value._toStored(), forKey: text) }
+        entries[key] = value
+    }
+
+    /// An absent key changes nothing.
+    public func removeObject(for key: Key) {
+        if let handle { return handle.remove(key: key._mapKey) }
+        entries[key] = nil
+    }
+
+    public func removeAll() {
+        if let handle { return handle.removeAll() }
+        entries.removeAll()
+    }
+
+    /// - Parameter combine: makes the value of a key that both sides have from the present one and the new one.
+    public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows where S.Element == (key: Key, value: Value) {
+        for (key, value) in Array(sequence) { self[key] = try self[key].map { try combine($0, value) } ?? value }
+    }
+
+    public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows where S.Element == (Key, Value) {
+        for (key, value) in Array(sequence) { self[key] = try self[key].map { try combine($0, value) } ?? value }
+    }
+
+    public func merge(_ other: Map<Key, Value>, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows {
+        try merge(other.pairs(), uniquingKeysWith: combine)
+    }
+
+    /// The value of a key; `@count` and the other operators of key paths work too.
+    public func value(forKey key: String) -> Any? {
+        if key.hasPrefix("@") { return KeyPathOperators.value(of: values.map { $0._toStored().dynamicValue }, forKeyPath: key) }
+        return self[Key(_mapKey: key)]?._toStored().dynamicValue
+    }
+
+    public func value(forKeyPath keyPath: String) -> Any? {
+        guard let dot = keyPath.firstIndex(of: "."), !keyPath.hasPrefix("@") else { return value(forKey: keyPath) }
+        let rest = String(keyPath[keyPath.index(after: dot)...])
+        return (value(forKey: String(keyPath[..<dot])) as? ObjectBase)?.value(forKeyPath: rest)
+    }
+
+    /// Sets a key from a value of any form that fits; nil removes it.
+    public func setValue(_ value: Any?, forKey key: String) {
+        guard let value = ValueInput.unwrap(value) else { return removeObject(for: Key(_mapKey: key)) }
+        guard let stored = ValueInput.convert(value, to: Value._elementShape) else { misuse(ValueInput.message(value, Value._elementShape, key)) }
+        updateValue(Value._from(stored), forKey: Key(_mapKey: key))
+    }
+
+    // MARK: Place
+
+    public var realm: Realm? { handle?.realm }
+    public var isInvalidated: Bool { handle?.isInvalidated ?? false }
+    public var isFrozen: Bool { handle?.session.isFrozen ?? false }
+    public func freeze() -> Map { Map(CollectionHandle.frozen(handle)) }
+    public func thaw() -> Map? { CollectionHandle.thawed(handle).map { Map($0) } }
+
+    public var description: String { Description.text(of: pairs().map { ($0.key._mapKey, $0.value as Any) }, named: "Map<string, \(Value._elementShape.elementName)>", self) }
+}
+
+@available(*, unavailable, message: "Maps belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen map")
+extension Map: @unchecked Sendable {}
+
+extension Map: Hashable {
+    public static func == (a: Map, b: Map) -> Bool { a === b || CollectionHandle.isSame(a.handle, b.handle) }
+    public func hash(into hasher: inout Hasher) {
+        if let handle { hasher.combine(handle.identity) } else { hasher.combine(ObjectIdentifier(self)) }
+    }
+}
+
+extension Map: ThreadConfined, CustomStringConvertible {}
+
+// MARK: Entries
+
+/// A type that is an entry of a map.
+public protocol _RealmMapValue {
+    associatedtype Key: _MapKey
+    associatedtype Value: RealmCollectionValue
+    init(_key: Key, value: Value)
+}
+
+/// A key and its value.
+public struct SingleMapEntry<Key: _MapKey, Value: RealmCollectionValue>: _RealmMapValue, Hashable {
+    public var key: Key
+    public var value: Value
+
+    public init(_key key: Key, value: Value) {
+        self.key = key
+        self.value = value
+    }
+}
+
+/// Goes through the entries of a map as it was when the iteration began.
+@frozen public struct RLMMapIterator<Element: _RealmMapValue>: IteratorProtocol {
+    @usableFromInline var rest: ArraySlice<Element>
+    @usableFromInline init(_ elements: [Element]) { rest = elements[...] }
+    public mutating func next() -> Element? { rest.popFirst() }
+}
+
+/// The same with tuples.
+@frozen public struct RLMKeyValueIterator<Key: _MapKey, Value: RealmCollectionValue>: IteratorProtocol {
+    public typealias Element = (key: Key, value: Value)
+    @usableFromInline var rest: ArraySlice<Element>
+    @usableFromInline init(_ elements: [Element]) { rest = elements[...] }
+    public mutating func next() -> Element? { rest.popFirst() }
+}
+
+extension Map: Sequence {
+    public func makeIterator() -> RLMMapIterator<SingleMapEntry<Key, Value>> {
+        RLMMapIterator(pairs().map { SingleMapEntry(_key: $0.key, value: $0.value) })
+    }
+
+    public struct KeyValueSequence: Sequence {
+        fileprivate let map: Map
+        public func makeIterator() -> RLMKeyValueIterator<Key, Value> { RLMKeyValueIterator(map.pairs()) }
+    }
+
+    /// The entries as tuples.
+    public func asKeyValueSequence() -> KeyValueSequence { KeyValueSequence(map: self) }
+}
+
+// MARK: Codable
+
+private struct TextKey: CodingKey {
+    var stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
+extension Map: Decodable where Key: Decodable, Value: Decodable {
+    public convenience init(from decoder: any Decoder) throws {
+        self.init()
+        let container = try decoder.container(keyedBy: TextKey.self)
+        for key in container.allKeys { self[Key(_mapKey: key.stringValue)] = try container.decode(Value.self, forKey: key) }
+    }
+}
+
+extension Map: Encodable where Key: Encodable, Value: Encodable {
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: TextKey.self)
+        for (key, value) in pairs() { try container.encode(value, forKey: TextKey(stringValue: key._mapKey)) }
+    }
+}
+
+// MARK: As a property
+
+extension Map: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable, _DefaultConstructible {
+    public typealias PersistedType = Map
+    public static var _shape: _PropertyShape { Value._elementShape.collected(.map) }
+
+    public static func _get(_ object: ObjectBase, _ slot: Int) -> Map { object.collection(slot) { Map($0) } }
+    public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Map) { _ = _assigned(value, over: _get(object, slot)) }
+
+    /// The property keeps its map and takes over the entries.
+    public static func _assigned(_ new: Map, over old: Map?) -> Map {
+        let map = old ?? Map()
+        if map === new || map.handle != nil && CollectionHandle.isSame(map.handle, new.handle) { return map }
+        let pairs = new.pairs()
+        map.removeAll()
+        for (key, value) in pairs { map.updateValue(value, forKey: key) }
+        return map
+    }
+
+    public static func _toDynamic(_ value: Map) -> Any? { value }
+
+    public static func _fromInput(_ input: Any?, into object: ObjectBase?) -> Map? {
+        guard let stored = ValueInput.convertEntries(input, to: Value._elementShape) else { return nil }
+        let map = Map()
+        for (key, value) in stored { map.updateValue(Value._from(value), forKey: Key(_mapKey: key)) }
+        return map
+    }
+
+    public static func _write(_ value: Map, to target: _WriteTarget) {
+        target.writeMap(value.pairs().map { ($0.key._mapKey, $0.value._toStored()) })
+    }
+
+    public static func _bind(_ value: Map, to object: ObjectBase, _ slot: Int) {
+        value.handle = object.collectionHandle(slot)
+        value.entries = [:]
+        object.remember(value, slot)
+    }
+}
+
+extension Map: KeyValueCollection, AnyMap {
+    var dynamicElements: [Any?] { values.map { $0._toStored().dynamicValue } }
+    var dynamicEntries: [(key: String, value: Any?)] { pairs().map { ($0.key._mapKey, $0.value._toStored().dynamicValue) } }
+}

@@ -1,0 +1,114 @@
+import Foundation
+internal import SharedStore
+
+/// The base class of models.
+///
+///     class Person: Object {
+///         @Persisted(primaryKey: true) var id: ObjectId
+///         @Persisted var name: String
+///         @Persisted var dogs: List<Dog>
+///     }
+///
+/// Classes need no registration: all of the process are found at the first opening of a Realm, unless the configuration names
+/// the classes itself (`objectTypes`).
+open class Object: ObjectBase, _LinkedObject {
+    public typealias PersistedType = Object
+
+    public override init() { super.init() }
+
+    /// An unmanaged object with values from a dictionary by property name, an array in the order of the properties, or another object.
+    ///
+    /// Links, embedded objects and collections may be given in the same forms. Properties that are not mentioned keep their
+    /// default. A value that does not fit stops the process.
+    public convenience init(value: Any) {
+        self.init()
+        ValueInput.populate(self, with: value)
+    }
+
+    open override var description: String { super.description }
+
+    /// For classes without `@Persisted`; not used otherwise.
+    open class func primaryKey() -> String? { nil }
+    open class func ignoredProperties() -> [String] { [] }
+    open class func indexedProperties() -> [String] { [] }
+    open override class func propertiesMapping() -> [String: String] { [:] }
+
+    /// The value of a property in its persisted form; see `value(forKey:)`.
+    open subscript(key: String) -> Any? {
+        get { value(forKey: key) }
+        set { setValue(newValue, forKey: key) }
+    }
+}
+
+/// A model whose objects live in exactly one other object, and end with it.
+///
+/// They are reached through links, lists and maps; they have no primary key and cannot be added to a Realm by themselves.
+open class EmbeddedObject: ObjectBase, _LinkedObject {
+    public typealias PersistedType = EmbeddedObject
+
+    public override init() { super.init() }
+
+    /// See `Object.init(value:)`.
+    public convenience init(value: Any) {
+        self.init()
+        ValueInput.populate(self, with: value)
+    }
+
+    public static override func isEmbedded() -> Bool { true }
+
+    open override var description: String { super.description }
+    open class func ignoredProperties() -> [String] { [] }
+    open override class func propertiesMapping() -> [String: String] { [:] }
+
+    open subscript(key: String) -> Any? {
+        get { value(forKey: key) }
+        set { setValue(newValue, forKey: key) }
+    }
+}
+
+/// An object of which only the schema in the file is known; also any object, read by property name.
+@dynamicMemberLookup
+public final class DynamicObject: Object {
+    public override static func shouldIncludeInDefaultSchema() -> Bool { false }
+
+    public override subscript(key: String) -> Any? {
+        get { value(forKey: key) }
+        set { setValue(newValue, forKey: key) }
+    }
+
+    public subscript(dynamicMember member: String) -> Any? {
+        get { value(forKey: member) }
+        set { setValue(newValue, forKey: member) }
+    }
+
+    public override func value(forUndefinedKey key: String) -> Any? { super.value(forUndefinedKey: key) }
+    public override func setValue(_ value: Any?, forUndefinedKey key: String) { super.setValue(value, forUndefinedKey: key) }
+}
+
+// MARK: Links
+
+/// A class of objects that can stand behind a link.
+public protocol _LinkedObject: ObjectBase, _PersistableInsideOptional, _RealmCollectionValueInsideOptional {}
+
+extension _LinkedObject {
+    public static var _shape: _PropertyShape { _PropertyShape(.object, objectClass: self) }
+
+    public static func _from(_ stored: _Stored) -> Self {
+        guard let object = stored.object(as: self) as? Self else { stored.mismatch(self) }
+        return object
+    }
+
+    public func _toStored() -> _Stored { _Stored(.object(self)) }
+
+    /// Links are optional, so this is only asked for by classes that the schema refuses, and by mapped types.
+    public static func _default() -> Self {
+        guard let object = ModelRuntime.make(self) as? Self else { misuse("The class '\(self)' has no initializer without parameters") }
+        return object
+    }
+
+    /// The instance that records how a key path goes on.
+    public static func _traceMark() -> Self {
+        guard let object = Tracing.scratch(self) as? Self else { misuse("The class '\(self)' cannot be traced") }
+        return object
+    }
+}

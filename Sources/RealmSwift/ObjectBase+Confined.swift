@@ -1,0 +1,69 @@
+internal import SharedStore
+
+extension ObjectBase {
+    final var realmOfSession: Realm? { isInvalidated ? nil : session.map { Realm($0) } }
+
+    /// The class in the schema: of the Realm for a managed object, else as the class declares it.
+    final var schemaOfClass: ObjectSchema {
+        if let session, let schema = session.schema[schemaName] { return schema }
+        if let managedType, managedType.info == nil {
+            return ObjectSchema(className: managedType.name, objectClass: DynamicObject.self, isEmbedded: managedType.isEmbedded,
+                                properties: managedType.properties.map(\.property), primaryKey: managedType.primaryKey?.name)
+        }
+        return ObjectSchema(ClassInfo.of(Swift.type(of: self)))
+    }
+
+    final var isInFrozenSession: Bool { session?.isFrozen ?? false }
+
+    /// The same object of the same file, whatever thread or version it is seen from; for unmanaged objects the same instance.
+    final func isSame(_ other: ObjectBase?) -> Bool {
+        guard let other else { return false }
+        if self === other { return true }
+        guard let session, let otherSession = other.session, let managedType, let otherType = other.managedType else { return false }
+        return session.origin === otherSession.origin && objectKey == other.objectKey && managedType.tableKey == otherType.tableKey && objectKey >= 0
+    }
+
+    final func frozenObject() -> ObjectBase {
+        guard let session, let managedType else { misuse("Unmanaged objects cannot be frozen") }
+        if session.isFrozen { return self }
+        session.checkConfinement()
+        if isInvalidated { misuse("Object has been deleted or invalidated.") }
+        return moved(to: session.frozen(), managedType)
+    }
+
+    final func thawedObject() -> ObjectBase? {
+        guard let session, let managedType else { misuse("Unmanaged objects cannot be thawed") }
+        if !session.isFrozen { return self }
+        let thawed = moved(to: session.thawed(), managedType)
+        return thawed.isInvalidated ? nil : thawed
+    }
+
+    private final func moved(to session: Session, _ type: SessionType) -> ObjectBase {
+        guard let object = session.object(type.tableKey, ObjectKey(objectKey), as: Swift.type(of: self)) else { misuse("Object has been deleted or invalidated.") }
+        return object
+    }
+}
+
+extension Object: ThreadConfined {
+    /// Nil for an unmanaged or invalidated object.
+    public var realm: Realm? { realmOfSession }
+    public var objectSchema: ObjectSchema { schemaOfClass }
+    public var isFrozen: Bool { isInFrozenSession }
+
+    /// The object as it is now, for every thread. An unmanaged object stops the process.
+    public func freeze() -> Self { unsafeDowncast(frozenObject(), to: Self.self) }
+    /// The live object; nil where it was deleted meanwhile.
+    public func thaw() -> Self? { thawedObject().map { unsafeDowncast($0, to: Self.self) } }
+
+    /// True for the same object of the same file, in whatever version and on whatever thread.
+    public func isSameObject(as object: Object?) -> Bool { isSame(object) }
+}
+
+extension EmbeddedObject: ThreadConfined {
+    public var realm: Realm? { realmOfSession }
+    public var objectSchema: ObjectSchema { schemaOfClass }
+    public var isFrozen: Bool { isInFrozenSession }
+    public func freeze() -> Self { unsafeDowncast(frozenObject(), to: Self.self) }
+    public func thaw() -> Self? { thawedObject().map { unsafeDowncast($0, to: Self.self) } }
+    public func isSameObject(as object: EmbeddedObject?) -> Bool { isSame(object) }
+}

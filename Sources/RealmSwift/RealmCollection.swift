@@ -1,0 +1,119 @@
+import Foundation
+internal import SharedStore
+
+/// A value that belongs to the thread, queue or actor of its Realm.
+public protocol ThreadConfined {
+    /// Nil for an unmanaged value and for one that was invalidated.
+    var realm: Realm? { get }
+    var isInvalidated: Bool { get }
+    var isFrozen: Bool { get }
+    /// The value as it is now, readable from every thread. Unmanaged values stop the process.
+    func freeze() -> Self
+    /// The live value behind a frozen one; nil where it was deleted meanwhile.
+    func thaw() -> Self?
+}
+
+/// Elements by position: what all collections but maps are.
+public protocol RealmCollectionBase: RandomAccessCollection, LazyCollectionProtocol, CustomStringConvertible, ThreadConfined
+where Element: RealmCollectionValue {
+    typealias ElementType = Element
+}
+
+/// `List`, `MutableSet`, `Results`, `LinkingObjects` and `AnyRealmCollection`.
+public protocol RealmCollection: RealmCollectionBase, Equatable where Iterator == RLMIterator<Element>, Index == Int {
+    /// What the collection is made of, for the library.
+    var _core: _CollectionCore<Element> { get }
+    init?(_core: _CollectionCore<Element>)
+}
+
+/// The elements of a collection, in one of the forms that they can have.
+public struct _CollectionCore<Element: RealmCollectionValue> {
+    enum Form {
+        case unmanaged([Element])
+        case managed(CollectionHandle)
+        case results(ResultsCore)
+    }
+    var form: Form
+    init(_ form: Form) { self.form = form }
+}
+
+extension RealmCollection {
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { count }
+    public func index(after i: Int) -> Int { i + 1 }
+    public func index(before i: Int) -> Int { i - 1 }
+    public func index(_ i: Int, offsetBy distance: Int) -> Int { i + distance }
+    public func distance(from start: Int, to end: Int) -> Int { end - start }
+
+    public var first: Element? { isEmpty ? nil : self[0] }
+    public var last: Element? { isEmpty ? nil : self[count - 1] }
+    public var isEmpty: Bool { count == 0 }
+
+    /// The elements at the given positions; one out of range stops the process.
+    public func objects(at indexes: IndexSet) -> [Element] { indexes.map { self[$0] } }
+}
+
+extension RealmCollection where Element: Encodable {
+    /// As an array.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        for element in self { try container.encode(element) }
+    }
+}
+
+@inline(never)
+func outOfBounds(_ index: Int, _ count: Int) -> Never {
+    if index < 0 { misuse("Cannot pass a negative value for 'index'.") }
+    misuse("Index \(index) is out of bounds (must be less than \(count)).")
+}
+
+// MARK: Iteration
+
+/// Goes through a collection as it was when the iteration began.
+///
+/// Objects that are deleted meanwhile are handed out invalidated.
+@frozen public struct RLMIterator<Element: RealmCollectionValue>: IteratorProtocol {
+    @usableFromInline var source: _IterationSource<Element>
+
+    public mutating func next() -> Element? { source.next() }
+}
+
+/// The rest of an iteration.
+public struct _IterationSource<Element: RealmCollectionValue> {
+    enum Rest {
+        case values(ArraySlice<Element>)
+        /// Objects of one table.
+        case objects(Session, TableKey, keys: [Int64], next: Int)
+    }
+    var rest: Rest
+
+    init(_ elements: [Element]) { rest = .values(elements[...]) }
+    init(_ session: Session, _ table: TableKey, keys: [Int64]) { rest = .objects(session, table, keys: keys, next: 0) }
+
+    @usableFromInline
+    mutating func next() -> Element? {
+        switch rest {
+        case .values(var elements):
+            // The slice must not be shared while it shrinks.
+            rest = .values([])
+            let element = elements.popFirst()
+            rest = .values(elements)
+            return element
+        case .objects(let session, let table, let keys, let next):
+            guard next < keys.count else { return nil }
+            rest = .objects(session, table, keys: keys, next: next + 1)
+            return Element._from(session.link(table, keys[next]))
+        }
+    }
+}
+
+/// Collections as the dynamic API sees them.
+protocol KeyValueCollection {
+    var dynamicElements: [Any?] { get }
+    func value(forKeyPath keyPath: String) -> Any?
+    func setValue(_ value: Any?, forKey key: String)
+}
+
+protocol AnyMap {
+    var dynamicEntries: [(key: String, value: Any?)] { get }
+}

@@ -1,0 +1,58 @@
+import Foundation
+internal import SharedStore
+internal import SystemCalls
+
+extension Realm {
+    /// Why a Realm could not be opened, copied or written.
+    ///
+    ///     do { try Realm() } catch Realm.Error.fileNotFound { … } catch let error as Realm.Error { print(error.code, error.fileURL) }
+    ///
+    /// It is an `NSError` of the domain `io.realm`, since only so do all three ways to catch it work here.
+    public final class Error: NSError, @unchecked Sendable {
+        // Sendable: never changed after `init`; the values of the user info are texts and URLs.
+
+        /// Stable numbers, those of the original.
+        public enum Code: Int, Sendable, CaseIterable {
+            case fail = 1, fileAccess = 2, filePermissionDenied = 3, fileExists = 4, fileNotFound = 5, fileFormatUpgradeRequired = 6
+            case incompatibleLockFile = 8, addressSpaceExhausted = 9, schemaMismatch = 10, alreadyOpen = 12, invalidInput = 13
+            case outOfDiskSpace = 14, incompatibleSession = 15, unsupportedFileFormatVersion = 16, multipleSyncAgents = 17
+            case subscriptionFailed = 18, fileOperationFailed = 19, invalidDatabase = 20, incompatibleHistories = 21, noSubscriptionForWrite = 22
+        }
+
+        public static let errorDomain = "io.realm"
+
+        public init(_ code: Code, userInfo: [String: Any] = [:]) {
+            super.init(domain: Error.errorDomain, code: code.rawValue, userInfo: userInfo)
+        }
+
+        convenience init(_ code: Code, _ message: String, path: String? = nil) {
+            var userInfo: [String: Any] = [NSLocalizedDescriptionKey: message]
+            if let path { userInfo[NSFilePathErrorKey] = path }
+            self.init(code, userInfo: userInfo)
+        }
+
+        @available(*, unavailable)
+        public required init?(coder: NSCoder) { nil }
+
+        public var errorCode: Code { Code(rawValue: code) ?? .fail }
+        /// The file that the error is about.
+        public var fileURL: URL? { (userInfo[NSFilePathErrorKey] as? String).map { URL(fileURLWithPath: $0) } }
+
+        public override var localizedDescription: String { userInfo[NSLocalizedDescriptionKey] as? String ?? "\(errorCode)" }
+        public override var description: String { "Realm.Error.\(errorCode): \(localizedDescription)" }
+
+        public static let fail = Code.fail, fileAccess = Code.fileAccess, filePermissionDenied = Code.filePermissionDenied
+        public static let fileExists = Code.fileExists, fileNotFound = Code.fileNotFound
+        public static let fileFormatUpgradeRequired = Code.fileFormatUpgradeRequired, incompatibleLockFile = Code.incompatibleLockFile
+        public static let addressSpaceExhausted = Code.addressSpaceExhausted, schemaMismatch = Code.schemaMismatch
+        public static let alreadyOpen = Code.alreadyOpen, invalidInput = Code.invalidInput, outOfDiskSpace = Code.outOfDiskSpace
+        public static let incompatibleSession = Code.incompatibleSession, unsupportedFileFormatVersion = Code.unsupportedFileFormatVersion
+        public static let fileOperationFailed = Code.fileOperationFailed, invalidDatabase = Code.invalidDatabase
+        public static let incompatibleHistories = Code.incompatibleHistories
+
+        public static let callFailed = Realm.Error(.fail, userInfo: [NSLocalizedDescriptionKey: "Call failed"])
+    }
+}
+
+/// Lets `catch Realm.Error.fileNotFound` match.
+public func ~= (code: Realm.Error.Code, error: any Swift.Error) -> Bool { (error as? Realm.Error)?.errorCode == code }

@@ -1,0 +1,49 @@
+internal import SharedStore
+
+/// Objects or values that a query finds: live, and evaluated only when they are looked at.
+///
+///     let adults = realm.objects(Person.self).where { $0.age >= 18 }
+///
+/// A change, be it made by this program or another one, shows at the next access. Iterating goes through the elements as they
+/// were when it began. When the Realm is invalidated the results become empty.
+public struct Results<Element: RealmCollectionValue>: RealmCollection {
+    let core: ResultsCore
+
+    init(_ core: ResultsCore) { self.core = core }
+
+    public var count: Int { core.count }
+    public subscript(position: Int) -> Element { Element._from(core.value(position)) }
+    public func makeIterator() -> RLMIterator<Element> { RLMIterator(source: core.iteration()) }
+
+    public var realm: Realm? { core.realm }
+    public var isInvalidated: Bool { core.isInvalidated }
+    public var isFrozen: Bool { core.session.isFrozen }
+    public func freeze() -> Results { Results(ResultsCore.frozen(core)) }
+    public func thaw() -> Results? { ResultsCore.thawed(core).map { Results($0) } }
+
+    /// True for the same results object, not for equal elements: compare these with `elementsEqual`.
+    public static func == (a: Results, b: Results) -> Bool { ResultsCore.isSame(a.core, b.core) }
+
+    public var description: String { Description.text(of: self, named: "Results<\(Element._elementShape.elementName)>") }
+
+    public func value(forKey key: String) -> Any? { KeyPathOperators.values(of: self, forKey: key) }
+    public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
+    /// Sets a property of every element.
+    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
+
+    public var _core: _CollectionCore<Element> { _CollectionCore(.results(core)) }
+    public init?(_core core: _CollectionCore<Element>) {
+        guard case .results(let results) = core.form else { return nil }
+        self.init(results)
+    }
+}
+
+extension Results: Encodable where Element: Encodable {}
+
+extension Results: KeyValueCollection, DescribedCollection {
+    var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
+    var descriptionHeader: String { "Results<\(Element._elementShape.elementName)>" }
+}
+
+@available(*, unavailable, message: "Results belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or frozen results")
+extension Results: @unchecked Sendable {}

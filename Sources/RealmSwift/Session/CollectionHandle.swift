@@ -1,0 +1,259 @@
+internal import CShims
+internal import SharedStore
+
+/// A list, set or dictionary of a file: where it stands, and what was read of it last.
+///
+/// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move.
+final class CollectionHandle {
+    let session: Session
+    let type: SessionType
+    /// The owner's block when the handle was made: dead once the owner's accessors are.
+    private let block: UnsafeMutablePointer<TableBlock>
+    let identity: TableEditor.Identity
+    let kind: CollectionKind
+    // What was read; holds for `stamp`. That of a frozen session is filled in `init`.
+    @exclusivity(unchecked) private var stamp: UInt64 = 0
+    @exclusivity(unchecked) private var list: ListReader?
+    @exclusivity(unchecked) private var set: SetReader?
+    @exclusivity(unchecked) private var dictionary: DictionaryReader?
+
+    init(_ type: SessionType, _ identity: TableEditor.Identity, _ kind: CollectionKind) {
+        session = type.session
+        self.type = type
+        block = type.block
+        self.identity = identity
+        self.kind = kind
+        if session.isFrozen, let table = type.table() {
+            reading { _ = try read(table) }
+            stamp = block.pointee.stamp
+        }
+    }
+
+    // MARK: Finding it
+
+    @inline(__always)
+    private func ready() {
+        if block.pointee.needsCheck(stamp) { locate() }
+    }
+
+    @inline(never)
+    private func locate() {
+        session.checkConfinement()
+        if stamp == block.pointee.stamp && stamp != 0 { return }
+        guard !block.pointee.isDead, let table = type.table(), reading({ try read(table) }) else {
+            misuse("Access to invalidated \(kindName) object: its owner was deleted or the Realm invalidated")
+        }
+        stamp = block.pointee.stamp
+    }
+
+    /// Finds the collection; false where it is gone.
+    private func read(_ table: Table) throws -> Bool {
+        list = nil
+        dictionary = nil
+        guard let row = try table.find(identity.object), let column = table.column(identity.column) else { return false }
+        var found: Nested
+        switch column.collection {
+        case .list: found = .list(try row.list(column))
+        case .set:
+            let reader = try row.set(column)
+            set = reader
+            found = .list(reader.elements)
+        case .dictionary: found = .dictionary(try row.dictionary(column))
+        case nil:
+            switch try row.mixed(column) {
+            case .list: found = .list(try row.list(column))
+            case .dictionary: found = .dictionary(try row.dictionary(column))
+            default: return false
+            }
+        }
+        for salt in identity.salts {
+            guard let next = try found.nested(salt) else { return false }
+            found = next
+        }
+        switch (found, kind) {
+        case (.list(let reader), .list), (.list(let reader), .set): list = reader
+        case (.dictionary(let reader), .dictionary): dictionary = reader
+        default: return false
+        }
+        return true
+    }
+
+    private enum Nested {
+        case list(ListReader)
+        case dictionary(DictionaryReader)
+
+        func nested(_ salt: Int64) throws -> Nested? {
+            switch self {
+            case .list(let reader):
+                guard reader.elementType == .mixed, let position = try reader.position(ofNestedKey: salt) else { return nil }
+                return switch try reader.value(position) {
+                case .list: .list(try reader.list(position))
+                case .dictionary: .dictionary(try reader.dictionary(position))
+                default: nil
+                }
+            case .dictionary(let reader):
+                guard let position = try reader.position(ofNestedKey: salt) else { return nil }
+                return switch try reader.value(position) {
+                case .list: .list(try reader.list(position))
+                case .dictionary: .dictionary(try reader.dictionary(position))
+                default: nil
+                }
+            }
+        }
+    }
+
+    var isInvalidated: Bool {
+        if block.pointee.isDead || session.isClosed { return true }
+        if session.isFrozen { return list == nil && dictionary == nil }
+        guard let table = type.table() else { return true }
+        if stamp == block.pointee.stamp { return false }
+        if reading({ try read(table) }) {
+            stamp = block.pointee.stamp
+            return false
+        }
+        return true
+    }
+
+    var realm: Realm? { isInvalidated ? nil : Realm(session) }
+
+    private var kindName: String {
+        switch kind {
+        case .list: "List"
+        case .set: "MutableSet"
+        case .dictionary: "Map"
+        }
+    }
+
+    static func isSame(_ a: CollectionHandle?, _ b: CollectionHandle?) -> Bool {
+        guard let a, let b else { return false }
+        return a.session === b.session && a.identity == b.identity
+    }
+
+    static func frozen(_ handle: CollectionHandle?) -> CollectionHandle {
+        guard let handle else { misuse("Unmanaged collections cannot be frozen") }
+        if handle.session.isFrozen { return handle }
+        return handle.moved(to: handle.session.frozen())
+    }
+
+    static func thawed(_ handle: CollectionHandle?) -> CollectionHandle? {
+        guard let handle else { misuse("Unmanaged collections cannot be thawed") }
+        if !handle.session.isFrozen { return handle }
+        let thawed = handle.moved(to: handle.session.thawed())
+        return thawed.isInvalidated ? nil : thawed
+    }
+
+    /// The same collection in another session of the same file.
+    func moved(to session: Session) -> CollectionHandle {
+        guard let type = session.type(identity.table) else { misuse("The class '\(type.name)' is not in the schema of the Realm") }
+        return CollectionHandle(type, identity, kind)
+    }
+
+    // MARK: Reading
+
+    /// The elements of a list or a set as the engine reads them.
+    var reader: ListReader? {
+        ready()
+        return list
+    }
+
+    var dictionaryReader: DictionaryReader? {
+        ready()
+        return dictionary
+    }
+
+    var count: Int {
+        ready()
+        return list?.count ?? dictionary?.count ?? 0
+    }
+
+    /// Element `index` of a list or a set.
+    func value(_ index: Int) -> _Stored {
+        ready()
+        guard let list, index >= 0, index < list.count else { outOfBounds(index, list?.count ?? 0) }
+        return reading { try stored(list.value(index)) { try list.nestedKey(index) } }
+    }
+
+    /// A value that was read from the collection; where it is a collection itself, `salt` names it.
+    private func stored(_ value: Mixed, _ salt: () throws -> Int64) rethrows -> _Stored {
+        switch value {
+        case .list: return _Stored(.list(List(try nested(salt(), .list))))
+        case .dictionary: return _Stored(.dictionary(Map(try nested(salt(), .dictionary))))
+        default: return _Stored(value, in: session)
+        }
+    }
+
+    private func nested(_ salt: Int64, _ kind: CollectionKind) -> CollectionHandle {
+        var identity = identity
+        identity.salts.append(salt)
+        return CollectionHandle(type, identity, kind)
+    }
+
+    /// The elements as they are now.
+    func iteration<Element: RealmCollectionValue>() -> _IterationSource<Element> {
+        ready()
+        guard let list else { return _IterationSource([]) }
+        return reading {
+            if list.elementType == .link {
+                var keys: [Int64] = []
+                keys.reserveCapacity(list.count)
+                try list.forEachLink { keys.append($0.rawValue) }
+                return _IterationSource(session, list.targetTable, keys: keys)
+            }
+            var elements: [Element] = []
+            elements.reserveCapacity(list.count)
+            var index = 0
+            try list.forEach { value in
+                elements.append(Element._from(try stored(value) { try list.nestedKey(index) }))
+                index += 1
+            }
+            return _IterationSource(elements)
+        }
+    }
+
+    // MARK: Sets
+
+    func contains(_ stored: _Stored) -> Bool { position(of: stored) != nil }
+
+    /// The position of a value in a set, of its first occurrence in a list; nil for objects that are not in this Realm.
+    func position(of stored: _Stored) -> Int? {
+        ready()
+        guard let list, let value = session.comparable(stored) else { return nil }
+        return reading {
+            if let set { return try set.find(value) }
+            for index in 0..<list.count where Mixed.compare(try list.value(index), value) == 0 { return index }
+            return nil
+        }
+    }
+
+    // MARK: Dictionaries
+
+    func keys() -> [String] {
+        ready()
+        guard let dictionary else { return [] }
+        return reading { try (0..<dictionary.count).map { try key(dictionary, $0) } }
+    }
+
+    private func key(_ dictionary: DictionaryReader, _ index: Int) throws -> String {
+        switch try dictionary.key(index) {
+        case .string(let text): text
+        case .int(let number): String(number)
+        default: ""
+        }
+    }
+
+    func values() -> [_Stored] {
+        ready()
+        guard let dictionary else { return [] }
+        return reading { try (0..<dictionary.count).map { index in try stored(dictionary.value(index)) { try dictionary.nestedKey(index) } } }
+    }
+
+    /// Nil for an absent key.
+    func value(forKey key: String) -> _Stored? {
+        ready()
+        guard let dictionary else { return nil }
+        return reading {
+            guard let index = try dictionary.find(key) else { return nil }
+            return try stored(dictionary.value(index)) { try dictionary.nestedKey(index) }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+internal import SharedStore
+
+extension Session {
+    /// The session at its present version, for every thread. The same one again as long as it is referred to.
+    func frozen() -> Session {
+        if isFrozen { return self }
+        checkConfinement()
+        if writer != nil { misuse("Cannot freeze an object in the same write transaction as it was created in or modified: commit first.") }
+        return reading {
+            let group = try currentGroup()
+            guard let reader = currentReader else { throw FormatError(ref: group.topRef, "no version to freeze") }
+            if let frozen = reader.frozen { return frozen }
+            let frozen = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none, isFrozen: true, reader: reader)
+            reader.frozen = frozen
+            return frozen
+        }
+    }
+
+    /// The live session of the same file where the caller runs; it is opened where there is none.
+    func thawed() -> Session {
+        if !isFrozen { return self }
+        let confinement = Confinement.here
+        return reading {
+            try origin.cache.session(at: confinement) {
+                try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: confinement, reader: origin.beginRead())
+            }
+        }
+    }
+}

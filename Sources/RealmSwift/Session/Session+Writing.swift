@@ -1,0 +1,222 @@
+internal import SharedStore
+
+// Objects and values on their way into the file.
+
+extension Session {
+    // MARK: Values
+
+    /// A value of which everything that is needed for a link is in the file.
+    struct Prepared {
+        var mixed: Mixed
+        /// A list or dictionary whose elements are to be put into the empty one that `mixed` makes.
+        var collection: _Stored.Content?
+    }
+
+    /// Adds the object that a value is, where it is in no file yet.
+    func prepare(_ value: _Stored, _ policy: Realm.UpdatePolicy) -> Prepared {
+        switch value.content {
+        case .plain(.link(let table, let key)):
+            if let session = value.session, session !== self { misuse("Object is already managed by another Realm. Use create instead to copy it into this Realm.") }
+            return Prepared(mixed: .link(table, key))
+        case .plain(let mixed):
+            checkSize(mixed)
+            return Prepared(mixed: mixed)
+        case .object(let object):
+            let (type, key) = ensureManaged(object, policy)
+            return Prepared(mixed: .link(type.tableKey, key))
+        case .list: return Prepared(mixed: .list, collection: value.content)
+        case .dictionary: return Prepared(mixed: .dictionary, collection: value.content)
+        }
+    }
+
+    /// The largest text and the largest data that a node can hold (file-format-1 section 2).
+    private static let stringByteCountMax = 0xFF_FFF8 - 9, dataByteCountMax = 0xFF_FFF8 - 8
+
+    func checkSize(_ value: Mixed) {
+        switch value {
+        case .string(let text) where text.utf8.count > Session.stringByteCountMax: misuse("String too big: \(text.utf8.count) bytes, \(Session.stringByteCountMax) are possible")
+        case .binary(let data) where data.count > Session.dataByteCountMax: misuse("Binary too big: \(data.count) bytes, \(Session.dataByteCountMax) are possible")
+        default: break
+        }
+    }
+
+    /// Puts the elements of a collection into the new, empty one that `place` is.
+    func fill(_ place: _Stored, with content: _Stored.Content) {
+        switch (place.content, content) {
+        case (.list(let list), .list(let source)):
+            for (index, value) in source.map({ $0._toStored() }).enumerated() { list.handle?.insert(value, at: index) }
+        case (.dictionary(let map), .dictionary(let source)):
+            for (key, value) in source.pairs() { map.handle?.set(value._toStored(), forKey: key) }
+        default: break
+        }
+    }
+
+    /// Runs a change of a table and tells all accessors that rows may have moved.
+    func edit(_ table: TableKey, _ body: (TableEditor) throws -> Void) {
+        guard let writer else { misuse("Cannot modify managed objects outside of a write transaction.") }
+        do {
+            try body(writer.editor.editor(table))
+        } catch let error as TableError {
+            misuse(error.description)
+        } catch {
+            unreadable(error)
+        }
+        bumpAll()
+    }
+
+    /// Assigns to a property that is no collection.
+    func write(_ value: _Stored, to column: Column, of key: ObjectKey, in type: SessionType, _ policy: Realm.UpdatePolicy) {
+        if column.type == .link, let target = self.type(column.oppositeTable), target.isEmbedded {
+            return writeEmbedded(value, to: column, of: key, in: type, target, policy)
+        }
+        let prepared = prepare(value, policy)
+        if policy == .modified, prepared.collection == nil, isStored(prepared.mixed, column, key, type) { return }
+        if prepared.collection != nil {
+            // An existing collection would be kept with its content; another value ends it.
+            edit(type.tableKey) { try $0.set(column, of: key, to: .null) }
+        }
+        edit(type.tableKey) { try $0.set(column, of: key, to: prepared.mixed) }
+        if let collection = prepared.collection { fill(nestedCollection(column, key, type), with: collection) }
+    }
+
+    private func nestedCollection(_ column: Column, _ key: ObjectKey, _ type: SessionType) -> _Stored {
+        let identity = TableEditor.Identity(table: type.tableKey, object: key, column: column.key)
+        return reading {
+            guard let row = try type.table()?.find(key) else { return .null }
+            switch try row.mixed(column) {
+            case .list: return _Stored(.list(List(CollectionHandle(type, identity, .list))))
+            case .dictionary: return _Stored(.dictionary(Map(CollectionHandle(type, identity, .dictionary))))
+            default: return .null
+            }
+        }
+    }
+
+    private func isStored(_ value: Mixed, _ column: Column, _ key: ObjectKey, _ type: SessionType) -> Bool {
+        reading { try type.table()?.find(key)?.value(column) == value }
+    }
+
+    // MARK: Embedded objects
+
+    /// The object that is to be copied into a new embedded one; nil for null.
+    func newEmbedded(_ value: _Stored, _ type: SessionType) -> ObjectBase? {
+        if value.isNull { return nil }
+        guard let object = value.object(as: type.info?.type ?? DynamicObject.self) else { misuse("An embedded object of the class '\(type.name)' is expected") }
+        if object.schemaName != type.name { misuse("An embedded object of the class '\(type.name)' is expected, not of '\(object.schemaName)'") }
+        if object.block != nil { misuse("Can't set link to existing managed embedded object") }
+        return object
+    }
+
+    private func writeEmbedded(_ value: _Stored, to column: Column, of key: ObjectKey, in type: SessionType, _ target: SessionType, _ policy: Realm.UpdatePolicy) {
+        let present = reading { try type.table()?.find(key)?.link(column) }
+        if case .object(let object) = value.content, object.session === self, let present, object.objectKey == present.rawValue { return }
+        guard let object = newEmbedded(value, target) else {
+            if present == nil && policy == .modified { return }
+            return edit(type.tableKey) { try $0.set(column, of: key, to: .null) }
+        }
+        // An update goes into the object that is there, so that what did not change is not reported.
+        if policy != .error, let present { return fill(object, target, present, policy, isNew: false) }
+        var new = ObjectKey.null
+        edit(type.tableKey) { new = try $0.setEmbedded(column, of: key) }
+        fill(object, target, new, policy)
+    }
+
+    // MARK: Objects
+
+    /// The place of an object that a link goes to; an unmanaged object is added first.
+    func ensureManaged(_ object: ObjectBase, _ policy: Realm.UpdatePolicy) -> (SessionType, ObjectKey) {
+        if object.block != nil {
+            guard object.session === self, let type = object.managedType else {
+                misuse("Object is already managed by another Realm. Use create instead to copy it into this Realm.")
+            }
+            if object.isInvalidated { misuse("Adding a deleted or invalidated object to a Realm is not permitted") }
+            return (type, ObjectKey(object.objectKey))
+        }
+        let type = requireType(Swift.type(of: object))
+        if let key = adding[ObjectIdentifier(object)] { return (type, key) }
+        return (type, add(object, type, policy))
+    }
+
+    /// Makes an unmanaged object one of the file.
+    @discardableResult
+    func add(_ object: ObjectBase, _ type: SessionType, _ policy: Realm.UpdatePolicy) -> ObjectKey {
+        if type.isEmbedded { misuse("Embedded objects of the class '\(type.name)' cannot be added to a Realm by themselves") }
+        var key = ObjectKey.null
+        var isNew = true
+        if let primaryKey = type.primaryKey, let info = type.info {
+            let declared = info.properties[primaryKey.property.index]
+            let value = ValueInput.convert(declared.wrapper.load(at: object.address(declared.offset)), to: declared.shape)?.plain ?? .null
+            (key, isNew) = create(type, primaryKey: value, policy)
+        } else {
+            if policy != .error { misuse("'\(type.name)' does not have a primary key and can not be updated") }
+            edit(type.tableKey) { key = try $0.createObject() }
+        }
+        fill(object, type, key, policy, isNew: isNew)
+        return key
+    }
+
+    /// Makes an object with a primary key, or finds it where the policy allows.
+    func create(_ type: SessionType, primaryKey value: Mixed, _ policy: Realm.UpdatePolicy) -> (ObjectKey, isNew: Bool) {
+        var result: (key: ObjectKey, wasCreated: Bool) = (.null, false)
+        edit(type.tableKey) { result = try $0.createObject(primaryKey: value) }
+        if !result.wasCreated && policy == .error {
+            misuse("Attempting to create an object of type '\(type.name)' with an existing primary key value '\(_Stored(value).dynamicValue ?? "nil")'.")
+        }
+        return (result.key, result.wasCreated)
+    }
+
+    /// Writes the values of an unmanaged object to a row and makes the object its accessor.
+    func fill(_ object: ObjectBase, _ type: SessionType, _ key: ObjectKey, _ policy: Realm.UpdatePolicy, isNew: Bool = true) {
+        guard let info = type.info, info.type == Swift.type(of: object) else { misuse("Object type '\(object.schemaName)' is not managed by the Realm") }
+        adding[ObjectIdentifier(object)] = key
+        for property in type.properties where property.slot < ManagedProperty.computedSlots {
+            if property.property.isPrimaryKey { continue }
+            let declared = info.properties[property.property.index]
+            declared.wrapper.write(at: object.address(declared.offset), to: _WriteTarget(type, key, property, isNew && policy == .modified ? .all : policy))
+        }
+        adding[ObjectIdentifier(object)] = nil
+        type.place(object, key)
+        for property in type.properties {
+            let declared = info.properties[property.property.index]
+            declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))
+        }
+        if isNew { createdAccessors.append(object) }
+    }
+
+    /// Deletes an object and the embedded ones in it.
+    func delete(_ object: ObjectBase) {
+        requireWriteTransaction()
+        guard object.session === self, let type = object.managedType else { misuse("Can only delete an object from the Realm it belongs to.") }
+        if object.isInvalidated { misuse("Object has been deleted or invalidated.") }
+        edit(type.tableKey) { try $0.deleteObject(ObjectKey(object.objectKey)) }
+    }
+}
+
+/// Where the value of a property goes while an object is written.
+public struct _WriteTarget {
+    let type: SessionType
+    let key: ObjectKey
+    let property: ManagedProperty
+    let policy: Realm.UpdatePolicy
+
+    init(_ type: SessionType, _ key: ObjectKey, _ property: ManagedProperty, _ policy: Realm.UpdatePolicy) {
+        self.type = type
+        self.key = key
+        self.property = property
+        self.policy = policy
+    }
+
+    private var column: Column {
+        guard let column = type.table()?.column(property.columnKey) else { misuse("The property '\(type.name).\(property.name)' does not exist in the Realm file.") }
+        return column
+    }
+
+    func write(_ value: _Stored) { type.session.write(value, to: column, of: key, in: type, policy) }
+
+    private func handle(_ kind: CollectionKind) -> CollectionHandle {
+        CollectionHandle(type, TableEditor.Identity(table: type.tableKey, object: key, column: property.columnKey), kind)
+    }
+
+    func writeList(_ values: [_Stored]) { handle(.list).replaceAll(values, policy) }
+    func writeSet(_ values: [_Stored]) { handle(.set).replaceAll(values, policy) }
+    func writeMap(_ entries: [(String, _Stored)]) { handle(.dictionary).replaceAll(entries, policy) }
+}

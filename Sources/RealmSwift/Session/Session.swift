@@ -1,0 +1,212 @@
+import Dispatch
+import Foundation
+internal import CShims
+internal import SharedStore
+
+/// What a `Realm` refers to: one reader, and now and then writer, of a file, bound to a thread, a queue or an actor.
+///
+/// A live session is at one version of the file until it advances: by `refresh`, by beginning a write transaction, or by
+/// itself when another commit was heard of. A frozen session stays at its version and may be used from every thread.
+final class Session: @unchecked Sendable {
+    // Sendable: a live session is used at its place only, which every entry checks; a frozen one is complete when it is made.
+    // What other threads may read (configuration, schema, confinement) never changes.
+    let configuration: Realm.Configuration
+    let schema: Schema
+    let classes: [ClassInfo]
+    let confinement: Confinement
+    /// Nil for a live session.
+    let frozenFrom: SessionOrigin?
+    /// Where versions come from and write transactions go to.
+    let origin: SessionOrigin
+    /// What is bound to the version that the session is at; nil: nothing was read yet, or the session was invalidated.
+    @exclusivity(unchecked) private var reader: SessionReader?
+    /// The running write transaction.
+    @exclusivity(unchecked) var writer: SessionWriter?
+    /// By slot of the table.
+    @exclusivity(unchecked) private(set) var types: [SessionType?] = []
+    @exclusivity(unchecked) private var typesByName: [String: SessionType] = [:]
+    @exclusivity(unchecked) private(set) var isClosed = false
+    /// Counts the changes of the running write transaction and the versions, so that results know when to run again.
+    @exclusivity(unchecked) var contentStamp: UInt64 = 1
+    /// Objects that the running write transaction made, to be invalidated where it is undone.
+    @exclusivity(unchecked) var createdAccessors: [ObjectBase] = []
+    /// Objects that are being added, with their keys: cycles of links end here.
+    @exclusivity(unchecked) var adding: [ObjectIdentifier: ObjectKey] = [:]
+    @exclusivity(unchecked) var autorefresh = true
+
+    /// - Parameter reader: a version to begin with; needed by a frozen session.
+    init(origin: SessionOrigin, configuration: Realm.Configuration, schema: Schema, classes: [ClassInfo], confinement: Confinement,
+         isFrozen: Bool = false, reader: SessionReader) throws {
+        self.origin = origin
+        self.configuration = configuration
+        self.schema = schema
+        self.classes = classes
+        self.confinement = confinement
+        frozenFrom = isFrozen ? origin : nil
+        self.reader = reader
+        try bind(classes)
+        if isFrozen { for type in allTypes { _ = try type.loadTable() } }
+    }
+
+    var isFrozen: Bool { frozenFrom != nil }
+
+    // MARK: Classes
+
+    /// Finds the tables and columns of the classes of the schema, and of all others that the file has.
+    private func bind(_ classes: [ClassInfo]) throws {
+        let group = try currentGroup()
+        let infos = Dictionary(classes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        for objectSchema in schema.objectSchema {
+            let table = try group.table(ofClass: objectSchema.className)
+            adopt(SessionType(self, name: objectSchema.className, info: infos[objectSchema.className], tableKey: table?.key ?? .null,
+                              isEmbedded: objectSchema.isEmbedded, properties: try properties(of: objectSchema, table, group)))
+        }
+        for table in try group.classTables() where typesByName[table.className ?? ""] == nil {
+            let objectSchema = try ObjectSchema(group.objectSchema(table))
+            adopt(SessionType(self, name: objectSchema.className, info: nil, tableKey: table.key, isEmbedded: table.kind == .embedded,
+                              properties: try properties(of: objectSchema, table, group)))
+        }
+    }
+
+    private func adopt(_ type: SessionType) {
+        typesByName[type.name] = type
+        guard type.tableKey != .null else { return }
+        while types.count <= type.tableKey.slot { types.append(nil) }
+        types[type.tableKey.slot] = type
+    }
+
+    private func properties(of objectSchema: ObjectSchema, _ table: Table?, _ group: Group) throws -> [ManagedProperty] {
+        try objectSchema.properties.enumerated().map { index, property in
+            if property.type == .linkingObjects {
+                let origin = try group.table(ofClass: property.objectClassName ?? "")
+                let originSchema = schema[property.objectClassName ?? ""]
+                let name = originSchema?[property.originProperty ?? ""]?.columnName ?? property.originProperty ?? ""
+                return ManagedProperty(property: property, columnKey: origin?.column(named: name)?.key ?? .null,
+                                       slot: ManagedProperty.computedSlots + index, originTable: origin?.key ?? .null)
+            }
+            let key = table?.column(named: property.columnName)?.key ?? .null
+            return ManagedProperty(property: property, columnKey: key, slot: key.isNull ? 0 : key.leafIndex + 1)
+        }
+    }
+
+    var allTypes: some Collection<SessionType> { typesByName.values }
+
+    @inline(__always)
+    func type(_ table: TableKey) -> SessionType? { table.slot < types.count ? types[table.slot] : nil }
+
+    func type(named name: String) -> SessionType? { typesByName[name] }
+
+    /// The class of a model; stops the process where the schema does not have it.
+    func requireType(_ model: ObjectBase.Type) -> SessionType {
+        guard let type = typesByName[model.className()], type.info?.type == model else {
+            misuse("Object type '\(model.className())' is not managed by the Realm. If using a custom `objectClasses` / `objectTypes` array in your configuration, add `\(model.className())` to the list of `objectClasses` / `objectTypes`.")
+        }
+        return type
+    }
+
+    // MARK: Versions
+
+    /// The tables as they are now: those of the write transaction, or of the version that the session is at.
+    func currentGroup() throws -> Group {
+        if let writer { return writer.group }
+        if let reader { return reader.group }
+        if isClosed { misuse("The Realm was closed") }
+        let reader = try origin.beginRead()
+        self.reader = reader
+        return reader.group
+    }
+
+    var currentReader: SessionReader? { reader }
+
+    /// Goes to another version.
+    func advance(to reader: SessionReader?) {
+        self.reader = reader
+        contentChanged()
+        for type in allTypes { type.forgetTable() }
+    }
+
+    /// Tables have to be looked up again, and rows found.
+    func forgetTables() {
+        contentChanged()
+        for type in allTypes { type.forgetTable() }
+    }
+
+    func contentChanged() { contentStamp &+= 1 }
+
+    /// Rows of any table may have moved.
+    func bumpAll() {
+        contentChanged()
+        for case let type? in types { type.bump() }
+    }
+
+    /// Lets go of the version; all accessors become invalid.
+    func releaseVersion() {
+        for type in allTypes { type.replaceBlock() }
+        reader = nil
+        contentChanged()
+    }
+
+    func close() {
+        releaseVersion()
+        isClosed = true
+    }
+
+    // MARK: Checks
+
+    func checkConfinement() {
+        if !confinement.isHere { misuse("Realm accessed from incorrect thread.") }
+    }
+
+    func requireWriteTransaction() {
+        checkConfinement()
+        if isFrozen { misuse("Cannot modify frozen objects: use thaw() to get a live one within a write transaction.") }
+        if writer == nil {
+            misuse("Cannot modify managed objects outside of a write transaction.")
+        }
+    }
+
+    // MARK: Objects
+
+    /// An accessor for an object of the file, of the class that the caller wants to see.
+    func object(_ table: TableKey, _ key: ObjectKey, as wanted: ObjectBase.Type) -> ObjectBase? {
+        if key.rawValue < 0 { return nil }
+        guard let type = type(table) else { return nil }
+        if wanted == DynamicObject.self { return type.makeDynamicAccessor(key) }
+        return type.makeAccessor(key)
+    }
+
+    func link(_ table: TableKey, _ key: Int64) -> _Stored { _Stored(.link(table, ObjectKey(key)), in: self) }
+
+    /// A Swift value as it would be stored, for comparing; nil for what cannot be in this file.
+    func comparable(_ stored: _Stored) -> Mixed? {
+        switch stored.content {
+        case .plain(let mixed): return mixed
+        case .object(let object):
+            guard let session = object.session else { return nil }
+            if session !== self {
+                if session.origin === origin { return object.managedType.map { .link($0.tableKey, ObjectKey(object.objectKey)) } }
+                misuse("Object is managed by another Realm")
+            }
+            return object.managedType.map { .link($0.tableKey, ObjectKey(object.objectKey)) }
+        case .list, .dictionary: return nil
+        }
+    }
+}
+
+extension ObjectSchema {
+    /// A class as a file has it.
+    init(_ stored: SharedStore.ObjectSchema) {
+        let properties = stored.properties.compactMap { property -> Property? in
+            guard let type = PropertyType(property.type) else { return nil }
+            let collection: _PropertyShape.Collection? = switch property.collection {
+            case .list: .list
+            case .set: .set
+            case .dictionary: .map
+            case nil: nil
+            }
+            return Property(name: property.name, type: type, collection: collection, isOptional: property.isOptional,
+                            isIndexed: property.isIndexed, isPrimaryKey: property.name == stored.primaryKey, objectClassName: property.objectType)
+        }
+        self.init(className: stored.name, objectClass: DynamicObject.self, isEmbedded: stored.isEmbedded, properties: properties, primaryKey: stored.primaryKey)
+    }
+}

@@ -1,0 +1,195 @@
+internal import CShims
+internal import SharedStore
+
+/// What the accessors of one class need at every access, in one place that is not reference counted.
+///
+/// Blocks belong to their session and live as long as it; every accessor retains the session. They change on the session's
+/// thread only. Those of a frozen session are complete when the session is made, and never change.
+///
+/// `stamp` grows whenever rows of the table may have moved or gone: when the session advances, begins or ends a write
+/// transaction, and at the changes that move rows. An accessor whose own stamp is the same has its row at hand. So one branch
+/// tells whether an access may go on at once: stamp, thread and validity (a dead block's stamp fits no accessor).
+struct TableBlock {
+    var stamp: UInt64
+    /// Number of the thread that the session belongs to; 0 where something else than a thread decides, see `Confinement`.
+    var thread: UInt64
+    /// 0 for a frozen session, else all ones.
+    var threadMask: UInt64
+    /// The table of the version that the session is at; nil: not looked up yet since it advanced.
+    var table: Unmanaged<Table>?
+    /// By slot of the cluster leaf.
+    var columns: UnsafeMutablePointer<Column?>
+    var columnCount: Int
+    let type: Unmanaged<SessionType>
+    /// The accessors with this block are invalid for good: their session was invalidated, or the creation of their objects undone.
+    var isDead = false
+
+    /// True where the access needs a closer look.
+    @inline(__always)
+    func needsCheck(_ objectStamp: UInt64) -> Bool {
+        ((stamp ^ objectStamp) | ((thread ^ realm_current_thread_number()) & threadMask)) != 0
+    }
+}
+
+/// A property of a class as the session's file has it.
+struct ManagedProperty {
+    var property: Property
+    /// The column; of linking objects the origin's column in the other table.
+    var columnKey: ColumnKey
+    /// Position of the column's leaf in the cluster; `computedSlots` and above for linking objects.
+    var slot: Int
+    /// Of linking objects the table of the origin.
+    var originTable: TableKey = .null
+
+    static let computedSlots = 0x8000
+
+    var name: String { property.name }
+    var isCollection: Bool { property.isArray || property.isSet || property.isMap }
+}
+
+/// One class in one session: its place in the file and how accessors are made.
+final class SessionType {
+    unowned let session: Session
+    let name: String
+    /// Nil for a class that only the file knows.
+    let info: ClassInfo?
+    /// Null where the file has no table for the class, which a read-only file need not.
+    let tableKey: TableKey
+    let isEmbedded: Bool
+    let properties: [ManagedProperty]
+    let primaryKey: ManagedProperty?
+    private(set) var block: UnsafeMutablePointer<TableBlock>
+    private let positions: [String: Int]
+    /// Blocks of before an invalidation, kept since accessors may still point to them.
+    private var oldBlocks: [UnsafeMutablePointer<TableBlock>] = []
+    /// An instance that others are copied from, see `makeAccessor`.
+    private var template: ObjectBase?
+    private let metadata: UnsafeRawPointer?
+    private let instanceSize: Int
+
+    init(_ session: Session, name: String, info: ClassInfo?, tableKey: TableKey, isEmbedded: Bool, properties: [ManagedProperty]) {
+        self.session = session
+        self.name = name
+        self.info = info
+        self.tableKey = tableKey
+        self.isEmbedded = isEmbedded
+        self.properties = properties
+        primaryKey = properties.first { $0.property.isPrimaryKey }
+        positions = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        metadata = info.map { unsafeBitCast($0.type as AnyClass, to: UnsafeRawPointer.self) }
+        instanceSize = info.map { ModelRuntime.instanceSize($0.type) } ?? 0
+        block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
+        block.initialize(to: SessionType.makeBlock(self, session))
+    }
+
+    private static func makeBlock(_ type: SessionType, _ session: Session) -> TableBlock {
+        TableBlock(stamp: 1, thread: session.confinement.threadNumber, threadMask: session.isFrozen ? 0 : .max, table: nil,
+                   columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type))
+    }
+
+    deinit {
+        for block in oldBlocks + [block] {
+            block.pointee.columns.deinitialize(count: block.pointee.columnCount)
+            block.pointee.columns.deallocate()
+            block.deinitialize(count: 1)
+            block.deallocate()
+        }
+    }
+
+    func property(_ name: String) -> ManagedProperty? { positions[name].map { properties[$0] } }
+
+    // MARK: The table
+
+    /// The table as it is now; nil where the file has none.
+    @inline(__always)
+    func table() -> Table? {
+        if let table = block.pointee.table { return table._withUnsafeGuaranteedRef { $0 } }
+        return reading { try loadTable() }
+    }
+
+    /// Looks the table up in the version that the session is at.
+    @inline(never)
+    func loadTable() throws -> Table? {
+        guard tableKey != .null, let table = try session.currentGroup().table(tableKey) else { return nil }
+        let count = (table.columns.map(\.key.leafIndex).max() ?? -1) + 2
+        if block.pointee.columnCount < count {
+            block.pointee.columns.deinitialize(count: block.pointee.columnCount)
+            block.pointee.columns.deallocate()
+            block.pointee.columns = UnsafeMutablePointer<Column?>.allocate(capacity: count)
+            block.pointee.columns.initialize(repeating: nil, count: count)
+            block.pointee.columnCount = count
+        }
+        for slot in 0..<block.pointee.columnCount { block.pointee.columns[slot] = nil }
+        for column in table.columns { block.pointee.columns[column.key.leafIndex + 1] = column }
+        block.pointee.table = Unmanaged.passUnretained(table)
+        return table
+    }
+
+    /// Rows may have moved: every accessor looks for its own again.
+    @inline(__always)
+    func bump() { block.pointee.stamp &+= 1 }
+
+    /// The session is at another version.
+    func forgetTable() {
+        block.pointee.stamp &+= 1
+        block.pointee.table = nil
+    }
+
+    /// All accessors become invalid, for good.
+    func replaceBlock() {
+        block.pointee.stamp = .max
+        block.pointee.isDead = true
+        block.pointee.table = nil
+        oldBlocks.append(block)
+        block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
+        block.initialize(to: SessionType.makeBlock(self, session))
+        template = nil
+    }
+
+    // MARK: Accessors
+
+    /// An accessor of the class for an object that may or may not exist.
+    func makeAccessor(_ key: ObjectKey) -> ObjectBase {
+        guard let info, let metadata else { return makeDynamicAccessor(key) }
+        let object: ObjectBase
+        if info.isTriviallyCopied {
+            // The template holds nothing that is counted, so its bytes are a complete object.
+            object = ModelRuntime.copy(template ?? makeTemplate(info), metadata, instanceSize)
+        } else {
+            object = makeByInitializer(info)
+        }
+        place(object, key)
+        return object
+    }
+
+    private func makeTemplate(_ info: ClassInfo) -> ObjectBase {
+        let object = makeByInitializer(info)
+        template = object
+        return object
+    }
+
+    private func makeByInitializer(_ info: ClassInfo) -> ObjectBase {
+        let object = ModelRuntime.make(info.type)
+        for property in properties where property.property.index >= 0 {
+            let declared = info.properties[property.property.index]
+            declared.wrapper.setManaged(at: object.address(declared.offset), slot: UInt16(property.slot))
+        }
+        return object
+    }
+
+    func makeDynamicAccessor(_ key: ObjectKey) -> ObjectBase {
+        let object = DynamicObject()
+        place(object, key)
+        return object
+    }
+
+    /// Ties an accessor to an object of the file.
+    @inline(__always)
+    func place(_ object: ObjectBase, _ key: ObjectKey) {
+        object.block = block
+        object.session = session
+        object.objectKey = key.rawValue
+        object.stamp = 0
+        if session.isFrozen { object.locateFrozen() }
+    }
+}

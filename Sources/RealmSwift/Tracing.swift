@@ -1,0 +1,114 @@
+import Synchronization
+
+/// Called by a property of an object that stands in for its class while a key path is traced.
+@inline(never)
+public func _trace<Value: _Persistable>(_ object: ObjectBase, _ number: UInt32) -> Value {
+    let mark = Value._traceMark()
+    Tracing.recorder?.record(object, Int(number), mark)
+    return mark
+}
+
+/// The names behind key paths.
+///
+/// Swift keeps no names in key paths of wrapped properties. So the key path is applied to an instance whose properties are in
+/// trace mode: each records that it was read and returns a value that is recognised, or for a link the stand-in of the other
+/// class, with which the key path goes on.
+enum Tracing {
+    /// One property of the path.
+    struct Step: @unchecked Sendable {
+        // Sendable: both are values about classes, never changed.
+        var owner: ClassInfo
+        var property: PropertyInfo
+    }
+
+    struct Trace: Sendable {
+        var steps: [Step]
+        /// The key path ends with the last property; otherwise with something that is computed from it.
+        var isComplete: Bool
+        /// The names in Swift, joined by dots.
+        var path: String { steps.map(\.property.name).joined(separator: ".") }
+    }
+
+    final class Recorder: @unchecked Sendable {
+        // Sendable: made and used by one call of `trace`, which does not suspend.
+        var steps: [Step] = []
+        var mark: Any?
+
+        func record(_ object: ObjectBase, _ number: Int, _ mark: Any) {
+            let info = ClassInfo.of(Swift.type(of: object))
+            steps.append(Step(owner: info, property: info.properties[number]))
+            self.mark = mark
+        }
+    }
+
+    @TaskLocal static var recorder: Recorder?
+
+    /// Instances in trace mode, one a class. They are read by several threads at once, which changes nothing in them.
+    private struct Scratch: @unchecked Sendable {
+        // Sendable: see above.
+        var object: ObjectBase
+    }
+    private static let scratches = Mutex<[ObjectIdentifier: Scratch]>([:])
+    /// The key paths are kept, since another one could get the address of one that is gone.
+    private struct Entry: @unchecked Sendable {
+        // Sendable: key paths do not change.
+        var keyPath: AnyKeyPath
+        var trace: Trace
+    }
+    private static let traces = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    /// The instance of `type` whose properties record that they are read.
+    static func scratch(_ type: ObjectBase.Type) -> ObjectBase? {
+        if let scratch = scratches.withLock({ $0[ObjectIdentifier(type)] }) { return scratch.object }
+        let info = ClassInfo.of(type)
+        let object = ModelRuntime.make(type)
+        for property in info.properties {
+            property.wrapper.setTrace(at: object.address(property.offset), number: UInt32(property.index))
+        }
+        let new = Scratch(object: object)
+        let scratch = scratches.withLock { scratches -> Scratch in
+            if let first = scratches[ObjectIdentifier(type)] { return first }
+            scratches[ObjectIdentifier(type)] = new
+            return new
+        }
+        return scratch.object
+    }
+
+    /// The properties that `keyPath`, which starts at objects of `root`, goes through.
+    static func trace(_ keyPath: AnyKeyPath, from root: ObjectBase.Type) -> Trace {
+        let identifier = ObjectIdentifier(keyPath)
+        if let entry = traces.withLock({ $0[identifier] }) { return entry.trace }
+        guard let scratch = scratch(root) else { return Trace(steps: [], isComplete: false) }
+        let recorder = Recorder()
+        let result: Any? = $recorder.withValue(recorder) { scratch[keyPath: keyPath] }
+        let trace = Trace(steps: recorder.steps, isComplete: isEqual(result, recorder.mark) && isChain(recorder.steps, root))
+        traces.withLock { $0[identifier] = Entry(keyPath: keyPath, trace: trace) }
+        return trace
+    }
+
+    /// Each property belongs to the class that the one before it links to; a computed property may read several of one class.
+    private static func isChain(_ steps: [Step], _ root: ObjectBase.Type) -> Bool {
+        var type: ObjectBase.Type? = root
+        for step in steps {
+            guard let current = type, step.owner.type == current else { return false }
+            type = step.property.shape.collection == nil ? step.property.shape.objectClass : nil
+        }
+        return !steps.isEmpty
+    }
+
+    private static func isEqual(_ a: Any?, _ b: Any?) -> Bool {
+        guard let a = ValueInput.unwrap(a), let b = ValueInput.unwrap(b) else { return false }
+        if let a = a as? any Hashable, let b = b as? any Hashable { return AnyHashable(a) == AnyHashable(b) }
+        return type(of: a) == type(of: b)
+    }
+
+    /// The path in Swift names; stops the process where the key path is not made of persisted properties alone.
+    static func path(_ keyPath: AnyKeyPath, from root: ObjectBase.Type) -> String {
+        let trace = trace(keyPath, from: root)
+        if !trace.isComplete { misuse("The key path does not name a persisted property of '\(root.className())'") }
+        return trace.path
+    }
+}
+
+/// The name of the property that a key path names, in Swift; of a path through links the names joined by dots.
+public func _name<T: ObjectBase>(for keyPath: PartialKeyPath<T>) -> String { Tracing.path(keyPath, from: T.self) }
