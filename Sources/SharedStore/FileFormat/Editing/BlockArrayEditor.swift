@@ -90,7 +90,8 @@ enum BlockArrayEditor {
         let target = try writable(arena, target, growth: tail.count - start)
         let (flags, count) = arena.header(target)
         precondition(tail.width == byteWidth(flags), "arrays of different widths; widen one first")
-        (arena.payload(target) + count * tail.width).copyMemory(from: tail.payload + start * tail.width, byteCount: (tail.count - start) * tail.width)
+        let place = arena.payload(target) + count * tail.width
+        place.copyMemory(from: tail.payload + start * tail.width, byteCount: (tail.count - start) * tail.width)
         arena.setHeader(target, flags: flags, count: count + tail.count - start)
         return target
     }

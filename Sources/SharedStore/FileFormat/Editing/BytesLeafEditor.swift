@@ -86,7 +86,8 @@ enum BytesLeafEditor<Kind: BytesLeafKind>: LeafEditor {
 
     @inline(never)
     private static func wrongForm(_ node: Node) -> FormatError {
-        FormatError(ref: node.ref, "leaf of \(Kind.terminator == 1 ? "strings" : "binaries") has flags 0x\(hexadecimal(UInt64(node.flags), digits: 2))")
+        let kind = Kind.terminator == 1 ? "strings" : "binaries"
+        return FormatError(ref: node.ref, "leaf of \(kind) has flags 0x\(hexadecimal(UInt64(node.flags), digits: 2))")
     }
 
     /// The leaf in a form that can hold `value`.
@@ -138,7 +139,8 @@ enum BytesLeafEditor<Kind: BytesLeafKind>: LeafEditor {
             return ref
         case .big:
             let ref = try arena.writableRefs(ref)
-            guard UInt(bitPattern: index) < UInt(bitPattern: arena.header(ref).count) else { throw arena.indexOutside(ref, index, arena.header(ref).count) }
+            let count = arena.header(ref).count
+            guard UInt(bitPattern: index) < UInt(bitPattern: count) else { throw arena.indexOutside(ref, index, count) }
             if arena.element(ref, index) != 0 { try arena.releaseTree(try arena.child(ref, index)) }
             arena.eraseElements(ref, index..<index + 1)
             return ref
@@ -242,7 +244,8 @@ enum BytesLeafEditor<Kind: BytesLeafKind>: LeafEditor {
         }
         let new = try arena.makeRefs(flags: 0x60, count: count, growth: 1)
         for index in 0..<count {
-            if let bytes = try reader.bytes(index) { arena.setElement(new, index, try BlobEditor.create(arena, bytes, zeros: Kind.terminator)) }
+            guard let bytes = try reader.bytes(index) else { continue }
+            arena.setElement(new, index, try BlobEditor.create(arena, bytes, zeros: Kind.terminator))
         }
         try arena.releaseTree(ref)
         return new

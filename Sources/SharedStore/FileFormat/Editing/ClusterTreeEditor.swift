@@ -16,7 +16,7 @@ struct ClusterTreeEditor {
     let columns: [ClusterColumn]
 
     static let nodeSizeMax = 256
-    private static let mergeBelow = 128, mergedSizeBelow = 192
+    static let mergeBelow = 128, mergedSizeBelow = 192
     /// Elements of an inner node before its children.
     static let headerSlots = 3
 
@@ -239,7 +239,9 @@ struct ClusterTreeEditor {
 
     /// A root above two nodes that were one.
     private func growRoot(_ result: Insertion, _ level: Int) throws -> Int {
-        if level > ClusterTree.depthMax { throw FormatError(ref: result.ref, "cluster tree is deeper than \(ClusterTree.depthMax) levels") }
+        if level > ClusterTree.depthMax {
+            throw FormatError(ref: result.ref, "cluster tree is deeper than \(ClusterTree.depthMax) levels")
+        }
         let root = try arena.makeRefs(flags: 0xC0, count: ClusterTreeEditor.headerSlots + 2, growth: 11)
         if result.splitKey != 1 << UInt64(8 * level) {
             let offsets = try UnsignedArrayEditor.create(arena, count: 1, value: 0)
@@ -319,143 +321,11 @@ struct ClusterTreeEditor {
         }
     }
 
-    // MARK: Erasure
-
-    private struct Erasure {
-        var ref: Int
-        var found: Bool
-        /// Rows or children that are left.
-        var size = 0
-    }
-
-    private func erase(_ ref: Int, _ key: UInt64, _ level: Int) throws -> Erasure {
-        if level == 0 { return try eraseFromLeaf(ref, key) }
-        let ref = try writableInner(ref, level)
-        guard let place = try childPlace(ref, level, key) else { return Erasure(ref: ref, found: false) }
-        let slot = ClusterTreeEditor.headerSlots + place.index
-        let child = try arena.child(ref, slot)
-        let below = try erase(child, key &- place.offset, level - 1)
-        if below.ref != child { arena.setElement(ref, slot, below.ref) }
-        if !below.found { return Erasure(ref: ref, found: false) }
-        arena.setElement(ref, 2, arena.element(ref, 2) &- 2)
-        let count = childCount(ref)
-        if below.size == 0 {
-            try arena.releaseTree(below.ref)
-            try eraseChild(ref, level, place.index)
-            if place.index == 0 && count > 1 { try rebaseFirstChild(ref, level) }
-            return Erasure(ref: ref, found: true, size: count - 1)
-        }
-        if below.size < ClusterTreeEditor.mergeBelow && place.index < count - 1,
-            try mergeWithNext(ref, level, place.index, below.size)
-        {
-            return Erasure(ref: ref, found: true, size: count - 1)
-        }
-        return Erasure(ref: ref, found: true, size: count)
-    }
-
-    private func eraseFromLeaf(_ ref: Int, _ key: UInt64) throws -> Erasure {
-        let leaf = try writableLeaf(ref)
-        guard let row = try findRow(leaf, key) else { return Erasure(ref: leaf, found: false) }
-        let count = try rowCount(leaf)
-        if arena.element(leaf, 0) & 1 != 0 && row == count - 1 {
-            arena.setElement(leaf, 0, Arena.tag(row))
-        } else {
-            arena.setElement(leaf, 0, try UnsignedArrayEditor.erase(arena, try ensureKeys(leaf), row))
-        }
-        for column in columns {
-            let slot = 1 + column.leafIndex
-            arena.setElement(leaf, slot, try ColumnLeafEditor.erase(arena, column, try arena.child(leaf, slot), row))
-        }
-        return Erasure(ref: leaf, found: true, size: count - 1)
-    }
-
-    /// Removes the ref and the offset of a child that was freed or emptied.
-    private func eraseChild(_ ref: Int, _ level: Int, _ index: Int) throws {
-        arena.setElement(ref, 0, try UnsignedArrayEditor.erase(arena, try ensureOffsets(ref, level), index))
-        let slot = ClusterTreeEditor.headerSlots + index
-        arena.eraseElements(ref, slot..<slot + 1)
-    }
-
-    /// Makes the first offset 0 again by adding it to the keys of the first child.
-    private func rebaseFirstChild(_ ref: Int, _ level: Int) throws {
-        let offsets = try ensureOffsets(ref, level)
-        let first = UInt64(bitPattern: try UnsignedArrayEditor.get(arena, offsets, 0))
-        let child = try raise(try arena.child(ref, ClusterTreeEditor.headerSlots), level - 1, by: first)
-        arena.setElement(ref, ClusterTreeEditor.headerSlots, child)
-        arena.setElement(ref, 0, try UnsignedArrayEditor.set(arena, offsets, 0, 0))
-    }
-
-    /// Adds a number to all keys below a node.
-    private func raise(_ ref: Int, _ level: Int, by difference: UInt64) throws -> Int {
-        if level == 0 {
-            let leaf = try writableLeaf(ref)
-            arena.setElement(leaf, 0, try UnsignedArrayEditor.add(arena, try ensureKeys(leaf), from: 0, Int64(bitPattern: difference)))
-            return leaf
-        }
-        let inner = try writableInner(ref, level)
-        arena.setElement(inner, 0, try UnsignedArrayEditor.add(arena, try ensureOffsets(inner, level), from: 0, Int64(bitPattern: difference)))
-        try rebaseFirstChild(inner, level)
-        return inner
-    }
-
-    /// Takes the next sibling into a small child if both together are small enough.
-    private func mergeWithNext(_ ref: Int, _ level: Int, _ index: Int, _ size: Int) throws -> Bool {
-        let slot = ClusterTreeEditor.headerSlots + index
-        let next = try arena.child(ref, slot + 1)
-        let nextNode = try arena.memory.node(next)
-        let nextSize = level == 1 ? try ClusterTree.leafCount(arena.memory, nextNode) : nextNode.count - ClusterTreeEditor.headerSlots
-        if size + nextSize >= ClusterTreeEditor.mergedSizeBelow { return false }
-        let offsets = try ensureOffsets(ref, level)
-        let distance = try UnsignedArrayEditor.get(arena, offsets, index + 1) &- UnsignedArrayEditor.get(arena, offsets, index)
-        let child = try arena.child(ref, slot)
-        if level == 1 {
-            try mergeLeaves(child, try writableLeaf(next), distance) { arena.setElement(ref, slot, $0) }
-        } else {
-            let merged = try mergeInner(child, try writableInner(next, level - 1), level - 1, distance)
-            arena.setElement(ref, slot, merged)
-        }
-        try eraseChild(ref, level, index + 1)
-        return true
-    }
-
-    private func mergeLeaves(_ leaf: Int, _ next: Int, _ distance: Int64, _ store: (Int) -> Void) throws {
-        try checkRowCounts(leaf, try rowCount(leaf))
-        try checkRowCounts(next, try rowCount(next))
-        let shifted = try UnsignedArrayEditor.add(arena, try ensureKeys(next), from: 0, distance)
-        let (emptied, keys) = try UnsignedArrayEditor.moveTail(arena, from: shifted, at: 0, to: try ensureKeys(leaf))
-        arena.setElement(next, 0, emptied)
-        arena.setElement(leaf, 0, keys)
-        for column in columns {
-            let slot = 1 + column.leafIndex
-            let (rest, joined) = try ColumnLeafEditor.moveTail(
-                arena, column, from: try arena.child(next, slot), at: 0, to: try arena.child(leaf, slot))
-            arena.setElement(next, slot, rest)
-            arena.setElement(leaf, slot, joined)
-        }
-        try arena.releaseTree(next)
-        store(leaf)
-    }
-
-    private func mergeInner(_ child: Int, _ next: Int, _ level: Int, _ distance: Int64) throws -> Int {
-        let moved = childCount(next)
-        let child = try writableInner(child, level, growth: moved)
-        let shifted = try UnsignedArrayEditor.add(arena, try ensureOffsets(next, level), from: 0, distance)
-        let (emptied, offsets) = try UnsignedArrayEditor.moveTail(arena, from: shifted, at: 0, to: try ensureOffsets(child, level))
-        arena.setElement(child, 0, offsets)
-        for index in 0..<moved {
-            arena.insertElement(child, arena.header(child).count, arena.element(next, ClusterTreeEditor.headerSlots + index))
-        }
-        arena.setElement(child, 2, arena.element(child, 2) &+ arena.element(next, 2) &- 1)
-        try arena.release(emptied)
-        try arena.release(next)
-        return child
-    }
-
     // MARK: Nodes
 
     /// Levels above the leaves.
     @inline(__always)
-    private func level(_ root: Int) throws -> Int {
+    func level(_ root: Int) throws -> Int {
         if arena.memory.isInArena(root) {
             let (flags, count) = arena.header(root)
             if flags & 0x80 == 0 { return 0 }
@@ -468,7 +338,7 @@ struct ClusterTreeEditor {
     }
 
     @inline(never)
-    private func levelSlowly(_ root: Int) throws -> Int {
+    func levelSlowly(_ root: Int) throws -> Int {
         let node = try arena.memory.node(root)
         if !node.isInner { return 0 }
         let level = try arena.integerNode(root).tagged(1)
@@ -477,14 +347,15 @@ struct ClusterTreeEditor {
     }
 
     @inline(never)
-    private func wrongLevel(_ ref: Int, _ level: Int) -> FormatError { FormatError(ref: ref, "cluster node is not one of level \(level)") }
+    func wrongLevel(_ ref: Int, _ level: Int) -> FormatError { FormatError(ref: ref, "cluster node is not one of level \(level)") }
 
     /// An inner node of the given level as it can be changed.
     @inline(__always)
-    private func writableInner(_ ref: Int, _ level: Int, growth: Int = 0) throws -> Int {
+    func writableInner(_ ref: Int, _ level: Int, growth: Int = 0) throws -> Int {
         let ref = try arena.writableRefs(ref, growth: growth)
         let (flags, count) = arena.header(ref)
-        if flags & 0x80 == 0 || count <= ClusterTreeEditor.headerSlots || count > ClusterTreeEditor.headerSlots &+ ClusterTreeEditor.nodeSizeMax
+        if flags & 0x80 == 0 || count <= ClusterTreeEditor.headerSlots
+            || count > ClusterTreeEditor.headerSlots &+ ClusterTreeEditor.nodeSizeMax
             || arena.element(ref, 1) != Int64(2 &* level &+ 1) || arena.element(ref, 2) & 1 == 0
         {
             throw wrongLevel(ref, level)
@@ -494,7 +365,7 @@ struct ClusterTreeEditor {
 
     /// A leaf as it can be changed.
     @inline(__always)
-    private func writableLeaf(_ ref: Int) throws -> Int {
+    func writableLeaf(_ ref: Int) throws -> Int {
         let ref = try arena.writableRefs(ref)
         let (flags, count) = arena.header(ref)
         if flags & 0x80 != 0 || count == 0 { throw wrongLevel(ref, 0) }
@@ -508,25 +379,27 @@ struct ClusterTreeEditor {
     }
 
     @inline(__always)
-    private func childCount(_ ref: Int) -> Int { arena.header(ref).count &- ClusterTreeEditor.headerSlots }
+    func childCount(_ ref: Int) -> Int { arena.header(ref).count &- ClusterTreeEditor.headerSlots }
 
     /// Rows of a leaf that was made writable.
     @inline(__always)
-    private func rowCount(_ leaf: Int) throws -> Int {
+    func rowCount(_ leaf: Int) throws -> Int {
         let first = arena.element(leaf, 0)
         return first & 1 != 0 ? Arena.untag(first) : try arena.integerNode(try arena.child(leaf, 0)).count
     }
 
     /// Throws unless every column of a leaf has as many rows as the leaf; before rows move, so that they stay in step.
-    private func checkRowCounts(_ leaf: Int, _ rows: Int) throws {
+    func checkRowCounts(_ leaf: Int, _ rows: Int) throws {
         for column in columns {
             let ref = try arena.child(leaf, 1 + column.leafIndex)
             let count = try ColumnLeafEditor.count(arena, column, ref)
-            if count != rows { throw FormatError(ref: ref, "leaf of column \(column.leafIndex) has \(count) rows where the cluster has \(rows)") }
+            if count != rows {
+                throw FormatError(ref: ref, "leaf of column \(column.leafIndex) has \(count) rows where the cluster has \(rows)")
+            }
         }
     }
 
-    private func objectCount(_ ref: Int, _ level: Int) throws -> Int {
+    func objectCount(_ ref: Int, _ level: Int) throws -> Int {
         let node = try arena.memory.node(ref)
         if node.isInner != (level > 0) { throw wrongLevel(ref, level) }
         if level == 0 { return try ClusterTree.leafCount(arena.memory, node) }
@@ -537,7 +410,7 @@ struct ClusterTreeEditor {
 
     /// The row with the key in a leaf that was made writable.
     @inline(__always)
-    private func findRow(_ leaf: Int, _ key: UInt64) throws -> Int? {
+    func findRow(_ leaf: Int, _ key: UInt64) throws -> Int? {
         let first = arena.element(leaf, 0)
         if first & 1 != 0 { return key < UInt64(bitPattern: first) >> 1 ? Int(key) : nil }
         let keys = try arena.integerNode(try arena.child(leaf, 0))
@@ -546,7 +419,7 @@ struct ClusterTreeEditor {
     }
 
     @inline(__always)
-    private func lowerBound(_ keys: Node, _ key: UInt64) -> Int {
+    func lowerBound(_ keys: Node, _ key: UInt64) -> Int {
         if keys.count == 0 { return 0 }
         if keys.uncheckedUnsigned(keys.count &- 1) < key { return keys.count }
         return ClusterTree.lowerBound(keys, key)
@@ -554,7 +427,7 @@ struct ClusterTreeEditor {
 
     /// The child that holds the key, or would hold it, and its offset. Nil where the key lies before the first child.
     @inline(__always)
-    private func childPlace(_ ref: Int, _ level: Int, _ key: UInt64) throws -> (index: Int, offset: UInt64)? {
+    func childPlace(_ ref: Int, _ level: Int, _ key: UInt64) throws -> (index: Int, offset: UInt64)? {
         let last = childCount(ref) &- 1
         if arena.element(ref, 0) == 0 {
             let shift = UInt64(8 &* level)
@@ -570,9 +443,9 @@ struct ClusterTreeEditor {
     }
 
     @inline(never)
-    private func offsetMismatch(_ ref: Int) -> FormatError { FormatError(ref: ref, "offsets of a cluster node do not match its children") }
+    func offsetMismatch(_ ref: Int) -> FormatError { FormatError(ref: ref, "offsets of a cluster node do not match its children") }
 
-    private func makeKeys(_ count: Int) throws -> Int64 {
+    func makeKeys(_ count: Int) throws -> Int64 {
         let keys = try UnsignedArrayEditor.create(arena, count: count, value: 0)
         let payload = arena.payload(keys)
         for row in 0..<count { payload.storeBytes(of: UInt8(truncatingIfNeeded: row), toByteOffset: row, as: UInt8.self) }
@@ -580,17 +453,19 @@ struct ClusterTreeEditor {
     }
 
     /// The keys of a leaf, which gets general form if it has not.
-    private func ensureKeys(_ leaf: Int) throws -> Int {
+    func ensureKeys(_ leaf: Int) throws -> Int {
         if arena.element(leaf, 0) & 1 != 0 { arena.setElement(leaf, 0, try makeKeys(Arena.untag(arena.element(leaf, 0)))) }
         return try arena.child(leaf, 0)
     }
 
     /// The offsets of an inner node, which gets general form if it has not.
-    private func ensureOffsets(_ ref: Int, _ level: Int) throws -> Int {
+    func ensureOffsets(_ ref: Int, _ level: Int) throws -> Int {
         let count = childCount(ref)
         if arena.element(ref, 0) == 0 {
             var offsets = try UnsignedArrayEditor.create(arena)
-            for index in 0..<count { offsets = try UnsignedArrayEditor.append(arena, offsets, Int64(bitPattern: UInt64(index) << UInt64(8 * level))) }
+            for index in 0..<count {
+                offsets = try UnsignedArrayEditor.append(arena, offsets, Int64(bitPattern: UInt64(index) << UInt64(8 * level)))
+            }
             arena.setElement(ref, 0, offsets)
             return offsets
         }

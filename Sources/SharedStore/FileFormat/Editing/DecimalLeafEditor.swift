@@ -43,7 +43,8 @@ enum DecimalLeafEditor: LeafEditor {
         try checkWidth(node.flags, source)
         var target = target
         for index in start..<node.count {
-            target = try append(arena, target, DecimalCoding.load(node.payload + index * node.width, Int(node.flags & 7), isZero: node.hasContext))
+            let value = DecimalCoding.load(node.payload + index * node.width, Int(node.flags & 7), isZero: node.hasContext)
+            target = try append(arena, target, value)
         }
         return (try truncate(arena, source, to: start), target)
     }
@@ -129,7 +130,8 @@ private enum DecimalCoding {
             let bits = place.loadUnaligned(as: UInt64.self)
             return bits == DecimalEncoding.null64 ? nil : DecimalEncoding.fromBID64(bits)
         default:
-            let bits = Decimal128Bits(low: place.loadUnaligned(as: UInt64.self), high: place.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            let high = place.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            let bits = Decimal128Bits(low: place.loadUnaligned(as: UInt64.self), high: high)
             return bits == .nullPattern ? nil : bits
         }
     }

@@ -53,7 +53,9 @@ enum MixedLeafEditor: LeafEditor {
         try removePayload(arena, ref, index)
         try fillKeys(arena, ref, count)
         arena.setElement(ref, composites, try ArrayEditor.erase(arena, try arena.child(ref, composites), index))
-        if arena.element(ref, keys) != 0 { arena.setElement(ref, keys, try ArrayEditor.erase(arena, try arena.child(ref, keys), index)) }
+        if arena.element(ref, keys) != 0 {
+            arena.setElement(ref, keys, try ArrayEditor.erase(arena, try arena.child(ref, keys), index))
+        }
         return ref
     }
 
@@ -69,7 +71,9 @@ enum MixedLeafEditor: LeafEditor {
         } else {
             for index in (count..<old).reversed() { try removePayload(arena, ref, index) }
             try fillKeys(arena, ref, old)
-            if arena.element(ref, keys) != 0 { arena.setElement(ref, keys, try ArrayEditor.truncate(arena, try arena.child(ref, keys), to: count)) }
+            if arena.element(ref, keys) != 0 {
+                arena.setElement(ref, keys, try ArrayEditor.truncate(arena, try arena.child(ref, keys), to: count))
+            }
         }
         arena.setElement(ref, composites, try ArrayEditor.truncate(arena, try arena.child(ref, composites), to: count))
         return ref
@@ -183,7 +187,9 @@ enum MixedLeafEditor: LeafEditor {
         let old = try arena.child(ref, composites)
         try fillKeys(arena, ref, try ArrayEditor.count(arena, old))
         arena.setElement(ref, composites, try ArrayEditor.insert(arena, old, index, value))
-        if arena.element(ref, keys) != 0 { arena.setElement(ref, keys, try ArrayEditor.insert(arena, try arena.child(ref, keys), index, 0)) }
+        if arena.element(ref, keys) != 0 {
+            arena.setElement(ref, keys, try ArrayEditor.insert(arena, try arena.child(ref, keys), index, 0))
+        }
     }
 
     // MARK: Keys
@@ -221,9 +227,11 @@ enum MixedLeafEditor: LeafEditor {
     private static func check(_ value: Mixed) throws {
         switch value {
         case .string(let text):
-            if text.utf8.count > StringKind.valueMax { throw LimitError.valueTooLarge(byteCount: text.utf8.count, limit: StringKind.valueMax) }
+            let length = text.utf8.count
+            if length > StringKind.valueMax { throw LimitError.valueTooLarge(byteCount: length, limit: StringKind.valueMax) }
         case .binary(let bytes):
-            if bytes.count > StringKind.valueMax { throw LimitError.valueTooLarge(byteCount: bytes.count, limit: StringKind.valueMax) }
+            let length = bytes.count
+            if length > StringKind.valueMax { throw LimitError.valueTooLarge(byteCount: length, limit: StringKind.valueMax) }
         default: break
         }
     }
@@ -289,7 +297,8 @@ enum MixedLeafEditor: LeafEditor {
     }
 
     private static func appendRef(_ arena: Arena, _ ref: Int, _ root: Int) throws -> Int64 {
-        let array = arena.element(ref, refs) == 0 ? try arena.makeRefs(count: 0) : try arena.writableRefs(try arena.child(ref, refs), growth: 1)
+        let array = arena.element(ref, refs) == 0
+            ? try arena.makeRefs(count: 0) : try arena.writableRefs(try arena.child(ref, refs), growth: 1)
         let place = arena.header(array).count
         arena.setElement(ref, refs, try ArrayEditor.append(arena, array, Int64(root)))
         return Int64(place)
@@ -376,7 +385,9 @@ enum MixedLeafEditor: LeafEditor {
             newPlace = try appendPair(
                 arena, target, try ArrayEditor.get(arena, child, 2 * place), try ArrayEditor.get(arena, child, 2 * place + 1))
         case strings:
-            guard let bytes = try StringLeaf(arena.memory, child).bytes(place) else { throw FormatError(ref: child, "string of a Mixed value is null") }
+            guard let bytes = try StringLeaf(arena.memory, child).bytes(place) else {
+                throw FormatError(ref: child, "string of a Mixed value is null")
+            }
             newPlace = try appendString(arena, target, bytes)
         default:
             let array = try arena.writableRefs(child)

@@ -106,7 +106,9 @@ enum NameArrayEditor {
     static func erase(_ arena: Arena, _ ref: Int, _ index: Int) throws -> Int { try ShortStringEditor.erase(arena, ref, index) }
 
     /// "" is stored as null where no block has room for anything else, so that the width stays 0.
-    private static func withBytes(_ arena: Arena, _ ref: Int, _ name: String, _ body: (UnsafeRawBufferPointer?) throws -> Int) throws -> Int {
+    private static func withBytes(
+        _ arena: Arena, _ ref: Int, _ name: String, _ body: (UnsafeRawBufferPointer?) throws -> Int
+    ) throws -> Int {
         var name = name
         if name.utf8.count > ShortStringEditor.byteCountMax {
             throw LimitError.valueTooLarge(byteCount: name.utf8.count, limit: ShortStringEditor.byteCountMax)
