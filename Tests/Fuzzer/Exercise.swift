@@ -52,8 +52,12 @@ struct Exercise {
                     try layout.requireReadableFormat(path: "")
                     return try Group(memory: memory, topRef: layout.topRef, format: layout.format)
                 }
-                outcome.exportedByteCount = try timed("export") { try export(group) }
-                try timed("look up") { try lookUp(group) }
+                // Each of these goes its own way through the file: one that fails does not spare the others.
+                for (step, read) in readers(memory, group) {
+                    do { outcome.exportedByteCount = try timed(step, read) ?? outcome.exportedByteCount } catch {
+                        outcome.readError = outcome.readError ?? error
+                    }
+                }
             } catch let failure as Failure {
                 throw failure
             } catch {
@@ -68,6 +72,16 @@ struct Exercise {
         return outcome
     }
 
+    /// What reads a file that could be opened. The export returns its length, the others nil.
+    private static func readers(_ memory: Memory, _ group: Group) -> [(String, () throws -> Int?)] {
+        [
+            ("export", { try export(group) }),
+            ("look up", { try lookUp(group); return nil }),
+            ("query", { try query(group); return nil }),
+            ("history", { try readHistory(memory, group); return nil }),
+        ]
+    }
+
     private static func export(_ group: Group) throws -> Int {
         var count = 0
         do {
@@ -77,6 +91,29 @@ struct Exercise {
             }
         } catch is Enough {}
         return count
+    }
+
+    /// Queries over some columns of each class. What a query may not ask is no failure of the file.
+    private static func query(_ group: Group) throws {
+        let schema = try GroupQuerySchema(group)
+        for table in try group.classTables() {
+            for column in table.publicColumns.prefix(24) {
+                let name = table.name(of: column)
+                for text in ["\(name) == nil", "\(name) > 3", "\(name) CONTAINS 'a'", "\(name).@count > 1", "TRUEPREDICATE SORT(\(name) DESC) LIMIT(5)"] {
+                    do {
+                        _ = try Query(text, class: table.className ?? "", schema: schema).run(in: group)
+                    } catch is QueryError {}
+                }
+            }
+        }
+    }
+
+    private static func readHistory(_ memory: Memory, _ group: Group) throws {
+        let history = try HistoryReader(memory: memory, topRef: group.topRef, version: try group.version())
+        try history.forEachChangeset(since: history.base) {
+            var parser = ChangesetParser($0)
+            while try parser.next() != nil {}
+        }
     }
 
     /// Looks for some objects of each table by key and by value, and reads what an export does not show.

@@ -143,6 +143,12 @@ final class DamagedFile {
     /// First byte behind the last node.
     private lazy var end = Int(UInt64(bitPattern: element(topRef, 2)) >> 1)
 
+    /// The next node is laid at `position` at the earliest.
+    func skip(to position: Int) {
+        end = max(end, position)
+        if end > bytes.count { resize(end) }
+    }
+
     /// Lets `change` edit the node at `path`, and writes it and its owners anew.
     func edit(_ path: [Int], _ change: (inout EditableNode) -> Void) {
         var refs = [topRef]

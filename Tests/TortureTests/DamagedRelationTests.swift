@@ -104,6 +104,16 @@ final class DamagedRelationTests: DamageTestCase {
         }
     }
 
+    func testDistinctValuesOfAColumnOfNumbers() throws {
+        try expect(.specEnumeration, also: [.nodeKind], in: "trees") { file in
+            file.edit(file.table("Small") + [0, 4]) { $0.elements.swapAt(0, 3) }
+        }
+    }
+
+    func testTooFewListsOfDistinctValues() throws {
+        try expect(.specEnumeration, in: "trees") { file in file.edit(file.table("Small") + [0, 4]) { $0.elements.removeLast() } }
+    }
+
     func testColumnWhoseKeyHasOtherAttributes() throws {
         try expect(.specAttributes, in: "many-versions") { file in file.edit(file.table("Log") + [0, 2]) { $0.elements[0] = 16 } }
     }
@@ -186,6 +196,13 @@ final class DamagedRelationTests: DamageTestCase {
 
     func testKeyThatStandsTwice() throws {
         try expect(.clusterKeys, in: "many-versions") { file in file.edit(file.cluster("Log") + [0]) { $0.elements[4] = $0.elements[3] } }
+    }
+
+    func testKeysOfLessThanEightBits() throws {
+        try expect(.unsignedWidth, .warning, in: "many-versions") { file in
+            let keys = file.append(.init(flags: 0, elements: [0]))
+            file.edit(file.cluster("metadata")) { $0.elements[0] = Int64(keys) }
+        }
     }
 
     func testKeyArrayThatIsTooLong() throws {
@@ -430,6 +447,19 @@ final class DamagedRelationTests: DamageTestCase {
         try expect(.indexEmpty, also: [.indexMissing], in: "relationships") { file in
             file.edit(file.index("Dog", "name") + [1, 0]) { $0.elements = []; $0.widthMin = 32 }
             file.edit(file.index("Dog", "name") + [1]) { $0.elements = [$0.elements[0]] }
+        }
+    }
+
+    func testIndexDeeperThanAnyValue() throws {
+        try expect(.indexDepth, in: "primary-keys") { file in
+            var entry: Int64 = 1
+            for _ in 0..<52 {
+                let chunks = file.append(.init(flags: 0, elements: [0], widthMin: 32))
+                entry = Int64(file.append(.init(flags: 0x60, elements: [Int64(chunks), entry])))
+            }
+            let root = file.index("IntKey", "k")
+            file.edit(root) { $0.elements.append(entry) }
+            file.edit(root + [0]) { $0.elements.append(0x7FFF_FFFF) }
         }
     }
 

@@ -169,6 +169,29 @@ final class DamagedStructureTests: DamageTestCase {
         try expect(.nodeChecksum, .warning, in: "relationships") { file in file.poke(file.ref(file.leaf("Dog", "age")), 0x5A) }
     }
 
+    func testNodeAcrossASectionOf64MiB() throws {
+        try expect(.nodeSection, .warning, in: "relationships") { file in
+            file.skip(to: (1 << 26) - 16)
+            file.edit(file.leaf("Dog", "age")) { _ in }
+        }
+    }
+
+    func testPageThatCannotBeRead() throws {
+        final class Broken: PageSource {
+            struct Unreadable: Error {}
+            override func prepare(_ start: Int, _ end: Int) throws { if end > 8192 && start < 12288 { throw Unreadable() } }
+        }
+        let file = try DamagedFile(fixture("relationships"))
+        let source = Broken()
+        let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
+        defer { state.deallocate() }
+        state.initialize(to: MemoryState(base: file.bytes.baseAddress!, fileLimit: file.bytes.count))
+        state.pointee.pager = .passUnretained(source)
+        let report = try Verifier.verify(wholeFile: Memory(state), byteCount: file.bytes.count)
+        XCTAssertTrue(report.errorCodes.contains(.nodeUnreadable), "\(report.findings)")
+        XCTAssertFalse(report.isSound)
+    }
+
     func testArrayOfRefsInPlaceOfIntegers() throws {
         try expect(.nodeKind, in: "relationships") { file in
             file.edit(file.leaf("Dog", "age")) {

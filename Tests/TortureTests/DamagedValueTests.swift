@@ -174,7 +174,21 @@ final class DamagedValueTests: DamageTestCase {
         try expect(.enumIndex, in: "trees") { file in file.edit(file.leaf("Small", "color")) { $0.elements[7] = 4000 } }
     }
 
+    func testNullWithBytes() throws {
+        try expect(.blobsNullSize, .warning, in: all) { file in
+            let path = try self.leaf(file, ["listOpt_string", "listOpt_data"]) { $0 & 0x60 == 0x40 }
+            file.edit(path + [2]) { $0.elements[$0.elements.count - 1] = 1 }
+            let offsets = file.ref(path + [0]), count = file.count(offsets)
+            XCTAssertGreaterThan(file.element(offsets, count - 1) - (count > 1 ? file.element(offsets, count - 2) : 0), 1)
+        }
+    }
+
     // MARK: Mixed
+
+    func testMixedWithAPayloadOfAnotherSize() throws {
+        // An ObjectId of one byte.
+        try expect(.mixedPayload, in: "nested-mixed") { file in file.edit(file.collection("Doc", "list") + [0]) { $0.elements[1] = 3 << 5 | 16 } }
+    }
 
     private func mixed(_ file: DamagedFile) -> [Int] { file.leaf("Doc", "any") }
 
@@ -296,6 +310,12 @@ final class DamagedValueTests: DamageTestCase {
     func testTreeWithAnEmptyLeaf() throws {
         try expect(.treeEmptyLeaf, also: [.treeCompact, .treeTotal], in: "trees") { file in
             file.edit(try self.tree(file, compact: true) + [2]) { $0 = .init(flags: 0) }
+        }
+    }
+
+    func testTreeWithALeafOfTooManyElements() throws {
+        try expect(.treeNodeCount, .warning, in: "trees") { file in
+            file.edit(file.collection("Holder", "ints")) { $0 = .init(flags: 0, elements: (0..<1500).map { Int64($0) }) }
         }
     }
 

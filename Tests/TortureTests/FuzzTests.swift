@@ -1,0 +1,64 @@
+import SharedStore
+import TestSupport
+import XCTest
+
+@testable import Fuzzer
+
+/// A fixed part of what the fuzzer does; many more cases: `Scripts/fuzz`.
+final class FuzzTests: XCTestCase {
+    private static let seed: UInt64 = 20_240_501
+
+    private func fuzzing(_ seed: UInt64 = FuzzTests.seed) throws -> Fuzzing {
+        let fuzzing = try Fuzzing(seed: seed, directories: [Fixtures.core14, Fixtures.older].compactMap { $0 })
+        XCTAssertGreaterThan(fuzzing.fixtures.count, 8)
+        return fuzzing
+    }
+
+    func testDamagedFilesNeitherCrashNorHangAnyReader() throws {
+        let fuzzing = try fuzzing()
+        for index in 0..<400 {
+            if let failure = fuzzing.run(index) { XCTFail("seed \(fuzzing.seed) case \(index): \(failure)") }
+        }
+    }
+
+    func testFilesWithoutDamageAreSoundAndReadable() throws {
+        for fixture in try fuzzing().fixtures {
+            let outcome = try Exercise.run(fixture.bytes)
+            XCTAssertTrue(outcome.report.isSound, "\(fixture.name): \(outcome.report.findings)")
+            XCTAssertNil(outcome.readError, fixture.name)
+            XCTAssertGreaterThan(outcome.exportedByteCount ?? 0, 40, fixture.name)
+        }
+    }
+
+    func testDamageIsTheSameForTheSameSeedAndCase() throws {
+        let a = try fuzzing(), b = try fuzzing(), c = try fuzzing(5)
+        var differences = 0
+        for index in 0..<50 {
+            XCTAssertEqual(a.mutated(index).bytes, b.mutated(index).bytes)
+            if a.mutated(index).bytes != c.mutated(index).bytes { differences += 1 }
+        }
+        XCTAssertGreaterThan(differences, 45)
+    }
+
+    func testMostDamageIsFound() throws {
+        let fuzzing = try fuzzing()
+        var found = 0, cases = 0
+        for index in 0..<200 {
+            let mutator = fuzzing.mutated(index)
+            if mutator.bytes == mutator.fixture.bytes || mutator.bytes.count > 64 << 10 { continue }
+            cases += 1
+            if !(try Exercise.run(mutator.bytes).report.isSound) { found += 1 }
+        }
+        // Damage to free space, to padding, and to values that may be anything is no damage.
+        XCTAssertGreaterThan(found * 10, cases * 6, "\(found) of \(cases)")
+    }
+
+    func testItTellsADamageThatTheVerifierDoesNotSee() throws {
+        // The oracle itself: where the verifier says sound and a reader disagrees, the case fails. A file of an unknown format is
+        // not sound, so it does not; an empty one can be read.
+        XCTAssertNoThrow(try Exercise.run([]))
+        XCTAssertNoThrow(try Exercise.run([UInt8](repeating: 0xFF, count: 4096)))
+        let outcome = try Exercise.run(try fuzzing().fixtures[0].bytes.dropLast(4096) + [])
+        XCTAssertFalse(outcome.report.isSound)
+    }
+}
