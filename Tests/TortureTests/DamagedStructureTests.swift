@@ -253,6 +253,29 @@ final class DamagedStructureTests: DamageTestCase {
         }
     }
 
+    // MARK: Pinned snapshots
+
+    func testFreeBlockThatAPinnedSnapshotUses() throws {
+        let file = try DamagedFile(fixture("relationships"))
+        // The version of the file as it is; then a node is written anew, which leaves the old one to the pinned snapshot.
+        let version = UInt64(file.element(file.topRef, 6) >> 1)
+        let pinned = Snapshot(version: version, topRef: file.topRef, logicalSize: Int(file.element(file.topRef, 2) >> 1))
+        let old = file.ref(file.leaf("Dog", "age"))
+        file.edit(file.leaf("Dog", "age")) { $0.elements[0] = 7 }
+        func report(released: UInt64) throws -> VerificationReport {
+            file.edit([3]) { $0.elements.insert(Int64(old), at: 0) }
+            file.edit([4]) { $0.elements.insert(32, at: 0) }
+            file.edit([5]) { $0.elements.insert(Int64(released), at: 0) }
+            let newest = Snapshot(version: version + 1, topRef: file.topRef, logicalSize: Int(file.element(file.topRef, 2) >> 1))
+            let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
+            defer { state.deallocate() }
+            state.initialize(to: MemoryState(base: file.bytes.baseAddress!, fileLimit: file.bytes.count))
+            return try Verifier.verify(pinned: pinned, against: newest, memory: Memory(state))
+        }
+        XCTAssertTrue(try report(released: version + 1).findings.isEmpty, "released by the newest version, it waits for the pin to go")
+        XCTAssertEqual(try report(released: version).errorCodes, [.pinnedOverlap])
+    }
+
     // MARK: Limits of the verifier
 
     func testItStopsAtTheLimitOfFindings() throws {

@@ -70,6 +70,8 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case freeVersion = "free.version"
     /// A free block contains a node in use [1:7, 3:7].
     case spaceOverlap = "space.overlap"
+    /// A pinned snapshot uses what the newest one takes for free [3:8].
+    case pinnedOverlap = "pinned.overlap"
     /// Bytes that are neither reachable nor free (warning) [1:7, 3:7].
     case spaceLeaked = "space.leaked"
 

@@ -144,4 +144,26 @@ extension VerificationRun {
             previousEnd = max(previousEnd, position + length)
         }
     }
+
+    /// Claims all nodes of this snapshot, then asks the free list of the newest one.
+    func verifyPinned(against newest: Snapshot, _ newestMemory: Memory) throws {
+        guard snapshot.topRef != 0, newest.topRef != 0 else { return }
+        if let top = try enter(Int64(snapshot.topRef), from: 0) { try enterAll(below: top) }
+        let top = try? newestMemory.node(newest.topRef)
+        guard let top, top.hasRefs, top.widthType == 0, top.count > TopSlot.freeVersions else { return }
+        let lists = [TopSlot.freePositions, TopSlot.freeLengths, TopSlot.freeVersions].map { slot in
+            (try? top.optionalRef(slot)).flatMap { $0 == 0 ? nil : try? newestMemory.node($0) }.flatMap { $0.hasRefs || $0.widthType != 0 ? nil : $0 }
+        }
+        guard let positions = lists[0], let lengths = lists[1], let versions = lists[2] else { return }
+        for i in 0..<min(positions.count, lengths.count, versions.count) {
+            let position = positions.unchecked(i), length = lengths.unchecked(i), version = versions.unchecked(i)
+            guard version >= 0, UInt64(version) <= snapshot.version, position >= 24, position & 7 == 0, length > 0, length & 7 == 0,
+                  position < Int64(limit) else { continue }
+            let end = length < Int64(limit) &- position ? Int(position + length) : limit
+            if let taken = space.claim(Int(position), end) {
+                try error(.pinnedOverlap, taken,
+                          "version \(snapshot.version) uses byte \(taken), in the block [\(position), \(end)) that version \(version) released")
+            }
+        }
+    }
 }

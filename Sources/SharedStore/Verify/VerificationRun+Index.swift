@@ -17,6 +17,8 @@ extension VerificationRun {
         var path: [Int32] = []
         /// False where damage hides entries.
         var isCountable = true
+        /// True where an object may stand twice, so that counts may agree though one is missing.
+        var mustSearch = false
         /// In a second pass over an index of words: called with the word, as the way tells it, and the object.
         var onWord: (([UInt8], ObjectKey, Int) throws -> Void)?
 
@@ -77,14 +79,14 @@ extension VerificationRun {
         let root = root.ref
         switch walk.kind {
         case .values:
-            if walk.entries.count == walk.table.objectCount { return }
+            if walk.entries.count == walk.table.objectCount && !walk.mustSearch { return }
             let before = report.errorCount
             try eachValue(walk) { [self] key, value in
                 if let data = IndexBytes(value), !isIndexed(key, data, root: root) {
                     try atFirst { try error(.indexMissing, root, row: key, "the object is not found by its value") }
                 }
             }
-            if report.errorCount == before {
+            if report.errorCount == before && walk.entries.count != walk.table.objectCount {
                 try error(.indexCount, root, "\(walk.entries.count) entries for \(walk.table.objectCount) objects")
             }
         case .wordsOfList, .wordsOfText:
@@ -253,12 +255,16 @@ extension VerificationRun {
     private func verifyIndexPair(_ walk: IndexWalk, _ ref: Int, _ order: Int, _ a: ObjectKey, _ b: ObjectKey,
                                  _ before: RawValue, _ value: RawValue, level: Int) throws {
         if order == 0 {
-            if b <= a { try error(.indexList, ref, row: b, "object \(b) behind object \(a), which has the same value") }
+            if b <= a {
+                walk.mustSearch = true
+                try error(.indexList, ref, row: b, "object \(b) behind object \(a), which has the same value")
+            }
             if walk.table.primaryKey === walk.column {
                 try error(.primaryKeyDuplicate, ref, row: b, "objects \(a) and \(b) have the same primary key")
             }
             return
         }
+        if order > 0 { walk.mustSearch = true }
         if order > 0 { try warning(.indexListOrder, ref, row: b, "object \(b) has a value below that of object \(a) before it") }
         if level < VerificationRun.indexDepthMax, let x = IndexBytes(before), let y = IndexBytes(value), !(x == y) {
             try error(.indexList, ref, row: b, "objects \(a) and \(b) have different values and share a list")
@@ -276,20 +282,15 @@ extension VerificationRun {
     }
 
     private func eachValue(_ walk: IndexWalk, _ body: @escaping (ObjectKey, RawValue) throws -> Void) throws {
-        let name = columnName
-        var stop: (any Error)?
         try secondPass {
-            walkAgain(walk.table, only: walk.column) { [self] leaf in
-                guard let rows, stop == nil else { return }
-                columnName = name
-                do {
-                    try spend(leaf.count)
-                    for i in 0..<leaf.count { try body(rows.key(i), value(leaf, i)) }
-                } catch { stop = error }
+            let name = columnName
+            _ = try walkAgain(walk.table, only: walk.column) { [self] leaf in
+                guard let rows else { return }
+                (tableName, columnName) = (walk.table.name, name)
+                try spend(leaf.count)
+                for i in 0..<leaf.count { try body(rows.key(i), value(leaf, i)) }
             }
         }
-        columnName = name
-        if let stop { throw stop }
     }
 
     /// Calls `body` with each distinct word of each live object.
@@ -300,20 +301,14 @@ extension VerificationRun {
                 for word in FullTextWords.words(of: text) { try word.withUnsafeBytes { try body(key, $0) } }
             }
         }
-        let name = columnName
-        var stop: (any Error)?
         try secondPass {
             onCollection = { [self] values in
-                guard let objectKey, stop == nil else { return }
-                do {
-                    for value in values { try value.withUnsafeBytes { try body(objectKey, $0) } }
-                } catch { stop = error }
+                guard let objectKey else { return }
+                for value in values { try value.withUnsafeBytes { try body(objectKey, $0) } }
             }
-            walkAgain(walk.table, only: walk.column)
-            onCollection = nil
+            defer { onCollection = nil }
+            _ = try walkAgain(walk.table, only: walk.column)
         }
-        columnName = name
-        if let stop { throw stop }
     }
 
     /// Finds which words are missing and which are too many.
@@ -321,7 +316,7 @@ extension VerificationRun {
         let before = (report.errorCount, report.warningCount)
         try eachWord(walk) { [self] key, word in
             if !isIndexed(key, IndexBytes(word), root: root) {
-                try atFirst { try error(.indexMissing, root, row: key, "the object is not found by the word \(String(decoding: word, as: UTF8.self))") }
+                try atFirst { try error(.indexMissing, root, row: key, "the object is not found by the word \(String(decoding: word.prefix(64), as: UTF8.self))") }
             }
         }
         // The other way round by sums of each object: those that differ hold a word too many, or one twice.
@@ -374,7 +369,8 @@ extension VerificationRun {
     }
 
     private func contains(_ node: Node, _ key: ObjectKey, depth: Int) -> Bool {
-        if (try? spend(node.count)) == nil { return false }
+        // Without elements left to look at nothing is said about the object.
+        if (try? spend(node.count)) == nil { return true }
         if !node.isInner {
             for i in 0..<(node.hasRefs ? 0 : node.count) where node.unchecked(i) == key.rawValue { return true }
             return false

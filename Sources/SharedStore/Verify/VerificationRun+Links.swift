@@ -18,6 +18,8 @@ extension VerificationRun {
         let parts: UInt64
         var forward: [Pair] = []
         var backward: [Pair] = []
+        /// False where the walk ended at a limit: what is missing then says nothing.
+        var isComplete = true
 
         init(group: Int, part: UInt64, parts: UInt64) {
             self.group = group
@@ -90,11 +92,13 @@ extension VerificationRun {
                 let collector = LinkCollector(group: index, part: UInt64(part), parts: UInt64(parts))
                 try secondPass {
                     self.collector = collector
-                    if let origin = group.origin, let column = group.column { walkAgain(origin, only: column) }
-                    for column in group.target.columns where column.isBacklink && column.linkGroup(group) { walkAgain(group.target, only: column) }
+                    if let origin = group.origin, let column = group.column { collector.isComplete = try walkAgain(origin, only: column) }
+                    for column in group.target.columns where column.isBacklink && column.linkGroup(group) {
+                        if try !walkAgain(group.target, only: column) { collector.isComplete = false }
+                    }
                     self.collector = nil
                 }
-                try report(collector, group)
+                if collector.isComplete { try report(collector, group) } else { try reportCounts(group) }
             }
         }
     }
@@ -109,18 +113,29 @@ extension VerificationRun {
         try body()
     }
 
-    /// Walks one column of all objects and tombstones of a table; stops silently at a limit.
-    func walkAgain(_ table: TableModel, only column: ColumnModel, _ onLeaf: ((RawLeaf) throws -> Void)? = nil) {
-        let outer = (currentTable, tableName)
+    /// Walks one column of all objects and tombstones of a table. Returns false where it ended at the limit of elements.
+    func walkAgain(_ table: TableModel, only column: ColumnModel, _ onLeaf: ((RawLeaf) throws -> Void)? = nil) throws -> Bool {
+        let outer = (currentTable, tableName, columnName)
         currentTable = table
-        defer { (currentTable, tableName) = outer; currentColumn = nil; rows = nil; objectKey = nil }
-        for isTombstones in [false, true] {
-            guard let root = isTombstones ? table.tombstones : table.clusters else { continue }
-            let walk = ClusterWalk(table, isTombstones: isTombstones)
-            walk.onlyColumn = column
-            walk.onLeaf = isTombstones ? nil : onLeaf
-            _ = try? verifyCluster(root, walk, offset: 0, end: nil, depth: nil)
-        }
+        defer { (currentTable, tableName, columnName) = outer; currentColumn = nil; rows = nil; objectKey = nil }
+        do {
+            for isTombstones in [false, true] {
+                guard let root = isTombstones ? table.tombstones : table.clusters else { continue }
+                let walk = ClusterWalk(table, isTombstones: isTombstones)
+                walk.onlyColumn = column
+                walk.onLeaf = isTombstones ? nil : onLeaf
+                _ = try verifyCluster(root, walk, offset: 0, end: nil, depth: nil)
+            }
+            return true
+        } catch Stop.elements { return false }
+    }
+
+    private func reportCounts(_ group: LinkGroup) throws {
+        tableName = group.origin?.name
+        columnName = group.column?.label
+        defer { tableName = nil; columnName = nil }
+        try error(.backlinkMissing, group.origin?.topRef ?? 0,
+                  "\(group.forward.count) links to table \(group.target.name), \(group.backward.count) backlinks there, not all of them the same")
     }
 
     private func report(_ collector: LinkCollector, _ group: LinkGroup) throws {

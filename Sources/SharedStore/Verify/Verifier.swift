@@ -35,6 +35,23 @@ public enum Verifier {
         return run.report
     }
 
+    /// Checks that nothing which an older, pinned snapshot uses may be overwritten: no node of it lies in a free block of the newest
+    /// snapshot that was released by the pinned one or before (file-format-3 section 10, rule 8).
+    ///
+    /// - Parameters:
+    ///   - memory: where both snapshots are readable.
+    ///   - pinned: the older snapshot; its own rules are not checked here beyond the extents of its nodes.
+    public static func verify(pinned: Snapshot, against newest: Snapshot, memory: Memory) throws -> VerificationReport {
+        let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
+        defer { state.deallocate() }
+        state.initialize(to: MemoryState(base: memory.state.pointee.base, fileLimit: pinned.logicalSize))
+        state.pointee.pager = memory.state.pointee.pager
+        let run = try VerificationRun(memory: Memory(state), snapshot: pinned, form: .inPlace, format: FileHeader.currentFormat,
+                                      options: VerifierOptions())
+        run.runPinned(against: newest, memory)
+        return run.report
+    }
+
     /// Verifies a file that nobody has open for writing.
     public static func verify(_ file: ImmutableFile, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
         try verify(wholeFile: file.memory, byteCount: file.fileSize, options: options)
@@ -119,7 +136,10 @@ public enum Verifier {
 /// The state of one verification.
 final class VerificationRun {
     /// Thrown to leave a run that has reached one of its limits.
-    struct Stop: Error {}
+    enum Stop: Error {
+        case findings
+        case elements
+    }
 
     let memory: Memory
     let snapshot: Snapshot
@@ -189,6 +209,10 @@ final class VerificationRun {
         }
     }
 
+    func runPinned(against newest: Snapshot, _ newestMemory: Memory) {
+        do { try verifyPinned(against: newest, newestMemory) } catch { report.isComplete = false }
+    }
+
     // MARK: Findings
 
     func error(_ code: FindingCode, _ ref: Int, row: ObjectKey? = nil, _ what: @autoclosure () -> String) throws {
@@ -210,7 +234,7 @@ final class VerificationRun {
         }
         report.findings.append(
             Finding(severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref, what: what()))
-        if report.findings.count >= options.findingLimit { throw Stop() }
+        if report.findings.count >= options.findingLimit { throw Stop.findings }
     }
 
     // MARK: Nodes
@@ -226,7 +250,7 @@ final class VerificationRun {
     private func outOfElements() throws {
         // A second pass gives up silently: the first one has reported what it looks for.
         try error(.elementLimit, 0, "stopped after \(elementLimit) elements: the counts in this file are not true")
-        throw Stop()
+        throw Stop.elements
     }
 
     /// The node that `value`, an element of the node at `parent`, refers to: checked, and claimed for this owner.
