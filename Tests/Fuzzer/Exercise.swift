@@ -68,7 +68,9 @@ struct Exercise {
         if outcome.report.isSound, let error = outcome.readError, !(error is OpenError) {
             throw Failure(description: "sound by the verifier, but not readable: \(error)")
         }
-        if slowest.nanoseconds > nanosecondsMax { throw Failure(description: "\(slowest.step) took \(slowest.nanoseconds / 1_000_000) ms") }
+        if slowest.nanoseconds > nanosecondsMax {
+            throw Failure(description: "\(slowest.step) took \(slowest.nanoseconds / 1_000_000) ms")
+        }
         return outcome
     }
 
@@ -99,7 +101,8 @@ struct Exercise {
         for table in try group.classTables() {
             for column in table.publicColumns.prefix(24) {
                 let name = table.name(of: column)
-                for text in ["\(name) == nil", "\(name) > 3", "\(name) CONTAINS 'a'", "\(name).@count > 1", "TRUEPREDICATE SORT(\(name) DESC) LIMIT(5)"] {
+                for text in ["\(name) == nil",
+                      "\(name) > 3", "\(name) CONTAINS 'a'", "\(name).@count > 1", "TRUEPREDICATE SORT(\(name) DESC) LIMIT(5)"] {
                     do {
                         _ = try Query(text, class: table.className ?? "", schema: schema).run(in: group)
                     } catch is QueryError {}
@@ -149,7 +152,9 @@ struct Exercise {
                             if set.count > 0 { _ = try set.find(set.value(set.count / 2)) }
                         case .dictionary:
                             let dictionary = try row.dictionary(column)
-                            if dictionary.count > 0, case .string(let name) = try dictionary.key(dictionary.count / 2) { _ = try dictionary.find(name) }
+                            if dictionary.count > 0, case .string(let name) = try dictionary.key(dictionary.count / 2) {
+                                _ = try dictionary.find(name)
+                            }
                         case .list:
                             let list = try row.list(column)
                             if list.count > 0 { _ = try list.value(list.count - 1) }

@@ -4,7 +4,9 @@ import SharedStore
 /// A generator of random numbers that gives the same sequence for the same seed everywhere (splitmix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
-    init(seed: UInt64, case index: Int) { state = seed &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(index)) &* 0xD1B5_4A32_D192_ED03 }
+    init(seed: UInt64, case index: Int) {
+        state = seed &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(index)) &* 0xD1B5_4A32_D192_ED03
+    }
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var z = state
@@ -49,7 +51,8 @@ struct FuzzFixture {
             var pending = [layout.topRef]
             while let ref = pending.popLast() {
                 let node = try memory.node(ref)
-                nodes.append(NodePlace(ref: ref, byteCount: node.byteCount, count: node.count, flags: node.flags, width: node.widthType == 0 ? node.width : 0))
+                let width = node.widthType == 0 ? node.width : 0
+                nodes.append(NodePlace(ref: ref, byteCount: node.byteCount, count: node.count, flags: node.flags, width: width))
                 if !node.hasRefs { continue }
                 for i in 0..<node.count {
                     let value = node.unchecked(i)
@@ -114,7 +117,9 @@ struct Mutator {
 
     /// A number that is likely to hurt.
     private mutating func extreme() -> Int64 {
-        let choices: [Int64] = [0, 1, -1, 2, 3, 7, 8, 127, -128, 255, 256, 32767, -32768, 1 << 31, Int64(Int32.min), .max, .min, -2, 1 << 62, 1 << 24]
+        let choices: [Int64] = [
+            0, 1, -1, 2, 3, 7, 8, 127, -128, 255, 256, 32767, -32768, 1 << 31, Int64(Int32.min), .max, .min, -2, 1 << 62, 1 << 24,
+        ]
         return choices[random.below(choices.count)]
     }
 
@@ -125,7 +130,9 @@ struct Mutator {
             let bit = index * node.width
             let mask = UInt8((1 << node.width) - 1) << UInt8(bit % 8)
             let position = node.ref + 8 + bit / 8
-            if position < bytes.count { bytes[position] = bytes[position] & ~mask | UInt8(truncatingIfNeeded: value) << UInt8(bit % 8) & mask }
+            if position < bytes.count {
+                bytes[position] = bytes[position] & ~mask | UInt8(truncatingIfNeeded: value) << UInt8(bit % 8) & mask
+            }
             return
         }
         for i in 0..<(node.width / 8) {

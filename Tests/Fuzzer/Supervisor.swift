@@ -43,7 +43,9 @@ struct Supervisor {
         let start = Date()
         print("seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time")
         while !pending.isEmpty || !children.isEmpty {
-            while children.count < settings.jobs, let next = pending.popLast() { children.append(try spawn(next.first, next.end)) }
+            while children.count < settings.jobs, let next = pending.popLast() {
+                children.append(try spawn(next.first, next.end))
+            }
             usleep(50_000)
             for child in children {
                 let position = progress(child)
@@ -61,7 +63,8 @@ struct Supervisor {
                 let at = progress(child)
                 if isHung || child.process.terminationReason == .uncaughtSignal || child.process.terminationStatus != 0 {
                     failures += 1
-                    let how = isHung ? "hangs" : "dies of \(child.process.terminationReason == .uncaughtSignal ? "signal" : "status") \(child.process.terminationStatus)"
+                    let cause = child.process.terminationReason == .uncaughtSignal ? "signal" : "status"
+                    let how = isHung ? "hangs" : "dies of \(cause) \(child.process.terminationStatus)"
                     print("FAILED seed \(settings.seed) case \(at): \(how); again with: Fuzzer --seed \(settings.seed) --case \(at)")
                     if at + 1 < child.end { pending.append((at + 1, child.end)) }
                 }

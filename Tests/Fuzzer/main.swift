@@ -35,7 +35,8 @@ func showCase(_ index: Int, _ settings: Supervisor.Settings, minimise: Bool) thr
         let path = "fuzz-\(settings.seed)-\(index).realm"
         try Data(mutator.bytes).write(to: URL(fileURLWithPath: path))
         print("the whole case: \(path)")
-        // Cases have four changes at most: every selection is tried, the smallest first. A crash ends this, too; what was tried last is printed.
+        // Cases have four changes at most: every selection is tried, the smallest first. A crash ends this, too; what was tried
+        // last is printed.
         for only in (1..<16).sorted(by: { $0.nonzeroBitCount < $1.nonzeroBitCount }) {
             let changes = Set((0..<4).filter { only >> $0 & 1 != 0 })
             let smaller = fuzzing.mutated(index, only: changes)
@@ -85,7 +86,8 @@ while let argument = arguments.popFirst() {
 }
 if settings.directories.isEmpty {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    settings.directories = ["core14", "older"].map { root.appendingPathComponent("Fixtures/\($0)").path }.filter { FileManager.default.fileExists(atPath: $0) }
+    settings.directories = ["core14",
+"older"].map { root.appendingPathComponent("Fixtures/\($0)").path }.filter { FileManager.default.fileExists(atPath: $0) }
 }
 let supervisor = Supervisor(settings: settings)
 if let child { try supervisor.runAsChild(progressPath: child) }

@@ -3,9 +3,9 @@ import SharedStore
 
 /// A copy of a good file in memory, with the tools to damage it at chosen places.
 ///
-/// Two ways: `poke` changes bytes in place; `edit` takes a node by its path from the top array, lets the test change its elements, and
-/// writes it and all its owners anew behind the end of the file, so that elements may take any value. What the old nodes
-/// occupied is then leaked, which is no more than a warning.
+/// Two ways: `poke` changes bytes in place; `edit` takes a node by its path from the top array, lets the test change its
+/// elements, and writes it and all its owners anew behind the end of the file, so that elements may take any value. What the
+/// old nodes occupied is then leaked, which is no more than a warning.
 final class DamagedFile {
     private(set) var bytes: UnsafeMutableRawBufferPointer
 

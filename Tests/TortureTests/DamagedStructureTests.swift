@@ -121,7 +121,10 @@ final class DamagedStructureTests: DamageTestCase {
 
     func testOverlappingNodes() throws {
         // A leaf that is made longer reaches into its neighbour.
-        try expect(.nodeOverlap, also: [.leafCount, .nodeKind, .nodeElement, .nodeShared, .indexExtra, .indexCount, .spaceOverlap, .indexMissing],
+        let consequences: Set<FindingCode> = [
+            .leafCount, .nodeKind, .nodeElement, .nodeShared, .indexExtra, .indexCount, .spaceOverlap, .indexMissing,
+        ]
+        try expect(.nodeOverlap, also: consequences,
                    in: "relationships") { file in
             let ref = file.ref(file.leaf("Dog", "age"))
             file.poke(ref + 7, 200)
@@ -166,7 +169,9 @@ final class DamagedStructureTests: DamageTestCase {
     }
 
     func testChecksum() throws {
-        try expect(.nodeChecksum, .warning, in: "relationships") { file in file.poke(file.ref(file.leaf("Dog", "age")), 0x5A) }
+        try expect(.nodeChecksum, .warning, in: "relationships") { file in
+            file.poke(file.ref(file.leaf("Dog", "age")), 0x5A)
+        }
     }
 
     func testNodeAcrossASectionOf64MiB() throws {
@@ -237,7 +242,9 @@ final class DamagedStructureTests: DamageTestCase {
     }
 
     func testFreeBlockOutsideTheFile() throws {
-        try expect(.freeRange, in: "relationships") { file in file.edit([4]) { $0.elements[$0.elements.count - 1] += 1 << 24 } }
+        try expect(.freeRange, in: "relationships") { file in
+            file.edit([4]) { $0.elements[$0.elements.count - 1] += 1 << 24 }
+        }
     }
 
     func testFreeBlockOfAFutureVersion() throws {
@@ -272,7 +279,8 @@ final class DamagedStructureTests: DamageTestCase {
             state.initialize(to: MemoryState(base: file.bytes.baseAddress!, fileLimit: file.bytes.count))
             return try Verifier.verify(pinned: pinned, against: newest, memory: Memory(state))
         }
-        XCTAssertTrue(try report(released: version + 1).findings.isEmpty, "released by the newest version, it waits for the pin to go")
+        XCTAssertTrue(try report(released: version + 1).findings.isEmpty,
+                      "released by the newest version, it waits for the pin to go")
         XCTAssertEqual(try report(released: version).errorCodes, [.pinnedOverlap])
     }
 
@@ -291,7 +299,8 @@ final class DamagedStructureTests: DamageTestCase {
     func testItListsOnlySomeFindingsOfACodeAndCountsTheRest() throws {
         let file = try DamagedFile(fixture("relationships"))
         file.edit(file.leaf("Dog", "age")) { $0.elements[0] = 0 }
-        for path in [file.leaf("Person", "dogs"), file.leaf("Person", "friends")] { file.edit(path) { $0.elements = $0.elements.map { _ in 5 } } }
+        for path in [file.leaf("Person",
+              "dogs"), file.leaf("Person", "friends")] { file.edit(path) { $0.elements = $0.elements.map { _ in 5 } } }
         var options = VerifierOptions()
         options.findingsPerCode = 2
         let report = try file.verify(options)

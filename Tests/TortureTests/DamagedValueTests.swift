@@ -5,7 +5,7 @@ import XCTest
 final class DamagedValueTests: DamageTestCase {
     private let all = "all-types"
 
-    /// Path of the first leaf of a column of AllTypes whose node has the given flags, of the column itself or of one of its collections.
+    /// Path of the first leaf whose flags fit, of one of the columns or of a collection in it.
     private func leaf(_ file: DamagedFile, _ columns: [String], _ table: String = "AllTypes", where fits: (UInt8) -> Bool) throws -> [Int] {
         for column in columns {
             let path = file.leaf(table, column)
@@ -14,7 +14,9 @@ final class DamagedValueTests: DamageTestCase {
                 if fits(file.flags(node)) { return path }
                 continue
             }
-            for i in 0..<file.count(node) where file.element(node, i) != 0 && fits(file.flags(Int(file.element(node, i)))) { return path + [i] }
+            for i in 0..<file.count(node) where file.element(node, i) != 0 && fits(file.flags(Int(file.element(node, i)))) {
+                return path + [i]
+            }
         }
         throw FormatError(ref: 0, "the file has no leaf of this form")
     }
@@ -26,7 +28,9 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testLeafWithARowTooMany() throws {
-        try expect(.leafCount, in: all) { file in file.edit(file.leaf("AllTypes", "opt_date") + [0]) { $0.elements.append(5) }
+        try expect(.leafCount, in: all) { file in
+            file.edit(file.leaf("AllTypes", "opt_date") + [0]) { $0.elements.append(5)
+        }
             file.edit(file.leaf("AllTypes", "opt_date") + [1]) { $0.elements.append(0) } }
     }
 
@@ -90,7 +94,8 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testSecondsWithoutNanoseconds() throws {
-        try expect(.timestampCounts, in: all) { file in file.edit(file.leaf("AllTypes", "dateCol") + [1]) { $0.elements.removeLast() } }
+        try expect(.timestampCounts, in: all) { file in file.edit(file.leaf("AllTypes",
+                                                                            "dateCol") + [1]) { $0.elements.removeLast() } }
     }
 
     func testDecimalsOfTwoBytes() throws {
@@ -187,17 +192,22 @@ final class DamagedValueTests: DamageTestCase {
 
     func testMixedWithAPayloadOfAnotherSize() throws {
         // An ObjectId of one byte.
-        try expect(.mixedPayload, in: "nested-mixed") { file in file.edit(file.collection("Doc", "list") + [0]) { $0.elements[1] = 3 << 5 | 16 } }
+        try expect(.mixedPayload, in: "nested-mixed") { file in file.edit(file.collection("Doc",
+              "list") + [0]) { $0.elements[1] = 3 << 5 | 16 } }
     }
 
     private func mixed(_ file: DamagedFile) -> [Int] { file.leaf("Doc", "any") }
 
     func testMixedOfAnUnknownType() throws {
-        try expect(.mixedType, also: [.mixedPayloadUnused], in: "nested-mixed") { file in file.edit(self.mixed(file) + [0]) { $0.elements[2] = 1 << 8 | 2 << 5 | 24 } }
+        try expect(.mixedType, also: [.mixedPayloadUnused], in: "nested-mixed") { file in
+            file.edit(self.mixed(file) + [0]) { $0.elements[2] = 1 << 8 | 2 << 5 | 24 }
+        }
     }
 
     func testMixedWithAPayloadArrayOfAnotherType() throws {
-        try expect(.mixedType, also: [.mixedPayloadUnused], in: "nested-mixed") { file in file.edit(self.mixed(file) + [0]) { $0.elements[2] = 0 << 8 | 1 << 5 | 3 } }
+        try expect(.mixedType, also: [.mixedPayloadUnused], in: "nested-mixed") { file in
+            file.edit(self.mixed(file) + [0]) { $0.elements[2] = 0 << 8 | 1 << 5 | 3 }
+        }
     }
 
     func testMixedPayloadIndexBehindTheEnd() throws {
@@ -213,19 +223,27 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testMixedPayloadOfNoValue() throws {
-        try expect(.mixedPayloadUnused, in: "nested-mixed") { file in file.edit(self.mixed(file) + [2]) { $0.elements += [1, 2] } }
+        try expect(.mixedPayloadUnused, in: "nested-mixed") { file in
+            file.edit(self.mixed(file) + [2]) { $0.elements += [1, 2] }
+        }
     }
 
     func testMixedPairsThatAreOdd() throws {
-        try expect(.mixedPayloadCount, in: "nested-mixed") { file in file.edit(self.mixed(file) + [2]) { $0.elements.append(1) } }
+        try expect(.mixedPayloadCount, in: "nested-mixed") { file in
+            file.edit(self.mixed(file) + [2]) { $0.elements.append(1) }
+        }
     }
 
     func testMixedKeysLongerThanValues() throws {
-        try expect(.mixedKeyCount, in: "nested-mixed") { file in file.edit(self.mixed(file) + [5]) { $0.elements.append(0) } }
+        try expect(.mixedKeyCount, in: "nested-mixed") { file in
+            file.edit(self.mixed(file) + [5]) { $0.elements.append(0) }
+        }
     }
 
     func testMixedKeysShorterThanValues() throws {
-        try expect(.mixedKeyCount, .warning, in: "nested-mixed") { file in file.edit(self.mixed(file) + [5]) { $0.elements.removeLast() } }
+        try expect(.mixedKeyCount, .warning, in: "nested-mixed") { file in
+            file.edit(self.mixed(file) + [5]) { $0.elements.removeLast() }
+        }
     }
 
     func testNestedCollectionWithoutKey() throws {
@@ -267,14 +285,18 @@ final class DamagedValueTests: DamageTestCase {
             let node = file.ref(file.leaf("Holder", column))
             for i in 0..<file.count(node) {
                 let root = Int(file.element(node, i))
-                if root != 0 && file.flags(root) & 0x80 != 0 && (file.element(root, 0) & 1 != 0) == compact { return file.leaf("Holder", column) + [i] }
+                if root != 0 && file.flags(root) & 0x80 != 0 && (file.element(root, 0) & 1 != 0) == compact {
+                    return file.leaf("Holder", column) + [i]
+                }
             }
         }
         throw FormatError(ref: 0, "the file has no such tree")
     }
 
     func testTreeWithAWrongTotal() throws {
-        try expect(.treeTotal, in: "trees") { file in file.edit(try self.tree(file, compact: false)) { $0.elements[$0.elements.count - 1] += 2 } }
+        try expect(.treeTotal, in: "trees") { file in
+            file.edit(try self.tree(file, compact: false)) { $0.elements[$0.elements.count - 1] += 2 }
+        }
     }
 
     func testTreeWithARefForATotal() throws {
@@ -284,15 +306,21 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testTreeWithWrongOffsets() throws {
-        try expect(.treeOffsets, in: "trees") { file in file.edit(try self.tree(file, compact: false) + [0]) { $0.elements[0] += 1 } }
+        try expect(.treeOffsets, in: "trees") { file in
+            file.edit(try self.tree(file, compact: false) + [0]) { $0.elements[0] += 1 }
+        }
     }
 
     func testTreeWithTooFewOffsets() throws {
-        try expect(.treeOffsets, in: "trees") { file in file.edit(try self.tree(file, compact: false) + [0]) { $0.elements.removeLast() } }
+        try expect(.treeOffsets, in: "trees") { file in
+            file.edit(try self.tree(file, compact: false) + [0]) { $0.elements.removeLast() }
+        }
     }
 
     func testCompactTreeWithAnotherNumberAChild() throws {
-        try expect(.treeCompact, in: "trees") { file in file.edit(try self.tree(file, compact: true)) { $0.elements[0] = self.tagged(999) } }
+        try expect(.treeCompact, in: "trees") { file in
+            file.edit(try self.tree(file, compact: true)) { $0.elements[0] = self.tagged(999) }
+        }
     }
 
     func testTreeWithLeavesAtDifferentDepths() throws {
@@ -301,7 +329,8 @@ final class DamagedValueTests: DamageTestCase {
             let count = file.count(file.ref(path))
             // The last leaf gets an inner node of its own above it.
             let last = file.element(file.ref(path), count - 2)
-            let elements = file.element(file.ref(path), count - 1) >> 1 - Int64(UInt16(truncatingIfNeeded: file.element(file.ref(path + [0]), count - 4)))
+            let before = Int64(UInt16(truncatingIfNeeded: file.element(file.ref(path + [0]), count - 4)))
+            let elements = file.element(file.ref(path), count - 1) >> 1 - before
             let inner = file.append(.init(flags: 0xC0, elements: [self.tagged(1000), last, self.tagged(elements)]))
             file.edit(path) { $0.elements[count - 2] = Int64(inner) }
         }
@@ -320,7 +349,9 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testTreeWithoutChildren() throws {
-        try expect(.treeShape, in: "trees") { file in file.edit(try self.tree(file, compact: true)) { $0.elements = [3, 3] } }
+        try expect(.treeShape, in: "trees") { file in
+            file.edit(try self.tree(file, compact: true)) { $0.elements = [3, 3] }
+        }
     }
 
     func testTreeWithoutEnd() throws {
@@ -334,11 +365,13 @@ final class DamagedValueTests: DamageTestCase {
     // MARK: Collections
 
     func testUnsortedSet() throws {
-        try expect(.setOrder, in: all) { file in file.edit(file.collection("AllTypes", "set_int", minimum: 3)) { $0.elements.swapAt(0, 2) } }
+        try expect(.setOrder, in: all) { file in file.edit(file.collection("AllTypes",
+                                                                           "set_int", minimum: 3)) { $0.elements.swapAt(0, 2) } }
     }
 
     func testValueTwiceInASet() throws {
-        try expect(.setDuplicate, in: all) { file in file.edit(file.collection("AllTypes", "set_int", minimum: 2)) { $0.elements[1] = $0.elements[0] } }
+        try expect(.setDuplicate, in: all) { file in file.edit(file.collection("AllTypes",
+              "set_int", minimum: 2)) { $0.elements[1] = $0.elements[0] } }
     }
 
     func testSetOfMixedOutOfOrder() throws {
@@ -376,7 +409,8 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testDictionaryOfOneTree() throws {
-        try expect(.dictionaryShape, in: "nested-mixed") { file in file.edit(file.collection("Doc", "map")) { $0.elements.removeLast() } }
+        try expect(.dictionaryShape, in: "nested-mixed") { file in file.edit(file.collection("Doc",
+              "map")) { $0.elements.removeLast() } }
     }
 
     func testDictionaryWithAValueOfAnotherType() throws {
@@ -386,6 +420,7 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testDictionaryWithANullThatIsNotAllowed() throws {
-        try expect(.valueNull, in: all) { file in file.edit(file.collection("AllTypes", "map_bool") + [1, 0]) { $0.elements[0] = 0 } }
+        try expect(.valueNull, in: all) { file in file.edit(file.collection("AllTypes",
+                                                                            "map_bool") + [1, 0]) { $0.elements[0] = 0 } }
     }
 }

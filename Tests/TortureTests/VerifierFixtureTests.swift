@@ -5,10 +5,15 @@ import XCTest
 
 /// Files that other software wrote keep every rule: the verifier and the documents agree with the world.
 final class VerifierFixtureTests: XCTestCase {
+    private func plainFiles() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14)
+            .filter { $0.hasSuffix(".realm") && !$0.contains("encrypted") }.sorted()
+    }
+
     func testFilesOfTheCurrentFormatHaveNoErrors() throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter { $0.hasSuffix(".realm") && !$0.contains("encrypted") }
+        let names = try plainFiles()
         XCTAssertGreaterThan(names.count, 8)
-        for name in names.sorted() {
+        for name in names {
             let report = try DamagedFile(Fixtures.core14 + "/" + name).verify()
             XCTAssertTrue(report.isSound, "\(name): \(report.findings)")
             XCTAssertEqual(report.leakedByteCount, 0, name)
@@ -47,8 +52,8 @@ final class VerifierFixtureTests: XCTestCase {
     }
 
     func testCountsAreThoseOfTheReaders() throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter { $0.hasSuffix(".realm") && !$0.contains("encrypted") }
-        for name in names.sorted() {
+        let names = try plainFiles()
+        for name in names {
             let file = try ImmutableFile(path: Fixtures.core14 + "/" + name)
             let report = try Verifier.verify(file)
             let tables = try file.group.tables()

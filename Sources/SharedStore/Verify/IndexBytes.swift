@@ -28,8 +28,10 @@ struct IndexBytes {
         case .bool(let v): self.init(v ? 1 : 0)
         case .string(let v), .binary(let v): self.init(v)
         case .timestamp(let s, let n): self.init(UInt64(bitPattern: s), UInt64(UInt32(truncatingIfNeeded: n)), count: 12)
-        case .objectId(let p): self.init(p.loadUnaligned(as: UInt64.self), UInt64(p.loadUnaligned(fromByteOffset: 8, as: UInt32.self)), count: 12)
-        case .uuid(let p): self.init(p.loadUnaligned(as: UInt64.self), p.loadUnaligned(fromByteOffset: 8, as: UInt64.self), count: 16)
+        case .objectId(let p):
+            self.init(p.loadUnaligned(as: UInt64.self), UInt64(p.loadUnaligned(fromByteOffset: 8, as: UInt32.self)), count: 12)
+        case .uuid(let p):
+            self.init(p.loadUnaligned(as: UInt64.self), p.loadUnaligned(fromByteOffset: 8, as: UInt64.self), count: 16)
         case .float(let v):
             if let int = IndexBytes.truncated(Double(v)) { self.init(int) } else { self.init(UInt64(v.bitPattern), count: 4) }
         case .double(let v):
@@ -100,7 +102,8 @@ struct IndexBytes {
 
 /// The words that a full-text index holds (file-format-2 7.10).
 enum FullTextWords {
-    private static let mapping: [UInt8] = Array("aaaaa\u{E5}\u{E6}ceeeeiiii\u{F0}nooooo-\u{F8}uuuuy\u{FE}\u{DF}".unicodeScalars.map { UInt8($0.value) })
+    /// What the letters from U+00C0 to U+00DF become, in Latin 1; those from U+00E0 on are their small forms.
+    private static let mapping = "aaaaa\u{E5}\u{E6}ceeeeiiii\u{F0}nooooo-\u{F8}uuuuy\u{FE}\u{DF}".unicodeScalars.map { UInt8($0.value) }
     private static let byteCountMax = 64
 
     /// The distinct words of a text.

@@ -114,7 +114,8 @@ extension VerificationRun {
     }
 
     private func wrongKind(_ node: Node, _ kind: LeafKind) throws -> RawLeaf? {
-        try error(.nodeKind, node.ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no leaf of \(kind.type) values")
+        try error(.nodeKind, node.ref,
+                  "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no leaf of \(kind.type) values")
         try enterAll(below: node)
         return nil
     }
@@ -152,7 +153,8 @@ extension VerificationRun {
             guard isMultiplied, node.width == 1 || node.count == 0 else { return try wrongKind(node, kind) }
             let count = FixedSize.count(ofByteCount: node.count, valueSize: size)
             if FixedSize.byteCount(of: count, valueSize: size) != node.count {
-                try error(.fixedSize, node.ref, "\(node.count) bytes are no whole number of values of \(size) bytes with their null bits")
+                try error(.fixedSize, node.ref,
+                          "\(node.count) bytes are no whole number of values of \(size) bytes with their null bits")
                 return nil
             }
             return RawLeaf(parts: .fixed(node, valueSize: size), count: count)
@@ -236,8 +238,8 @@ extension VerificationRun {
         if let array = try optionalChild(node, 4, "refs"), try asRefs(array, "refs") { nested = array }
         let keys = try optionalIntegers(5, "keys")
         guard let composite else { return nil }
-        return RawLeaf(parts: .mixed(RawMixed(composite: composite, integers: numbers, pairs: pairs, strings: strings, refs: nested, keys: keys)),
-                       count: composite.count)
+        let mixed = RawMixed(composite: composite, integers: numbers, pairs: pairs, strings: strings, refs: nested, keys: keys)
+        return RawLeaf(parts: .mixed(mixed), count: composite.count)
     }
 }
 
@@ -372,7 +374,9 @@ enum RawDecimal {
             let bits = node.payload.loadUnaligned(fromByteOffset: 4 * index, as: UInt32.self)
             if bits == 0x7C00_00AA { return .null }
             let isLarge = bits >> 29 & 3 == 3
-            if isLarge && bits >> 27 & 15 == 15 { return .decimal(Decimal128Bits(low: 0, high: UInt64(bits & 0xFC00_0000) << 32)) }
+            if isLarge && bits >> 27 & 15 == 15 {
+                return .decimal(Decimal128Bits(low: 0, high: UInt64(bits & 0xFC00_0000) << 32))
+            }
             return .decimal(
                 isLarge
                     ? make(negative: bits >> 31 != 0, coefficient: UInt64(0x80_0000 | bits & 0x1F_FFFF), exponent: Int(bits >> 21 & 0xFF) - 101)

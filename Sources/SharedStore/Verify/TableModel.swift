@@ -66,7 +66,9 @@ final class ColumnModel {
     var mayLink: Bool { type == .link || type == .mixed }
 
     /// The kind of the column's leaves in clusters; nil for collections, whose leaves are arrays of refs.
-    var leafKind: LeafKind { LeafKind(type, nullable: type == .link || type == .mixed || isNullable, .cluster, enumeration: enumeration) }
+    var leafKind: LeafKind {
+        LeafKind(type, nullable: type == .link || type == .mixed || isNullable, .cluster, enumeration: enumeration)
+    }
     /// The kind of the leaves of a list or set.
     var elementKind: LeafKind { LeafKind(type, nullable: type == .mixed || isNullable, .tree) }
 }

@@ -39,7 +39,8 @@ public struct VerifierOptions: Sendable {
     /// Further findings of the same code are only counted.
     public var findingsPerCode = 100
     /// The run stops when it has looked at this many elements of nodes. Nil: 32 for each byte of the file, more than any
-    /// well-formed file holds (elements of width 0 are looked at once a node), so that a damaged one cannot keep the verifier busy.
+    /// well-formed file holds (elements of width 0 are looked at once a node), so that a damaged one cannot keep the
+    /// verifier busy.
     public var elementLimit: Int?
     public init() {}
 }

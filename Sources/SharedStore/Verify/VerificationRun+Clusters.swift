@@ -36,7 +36,8 @@ extension VerificationRun {
             table.isCountable = false
         }
         if let root = table.tombstones {
-            report.tombstoneCount += try verifyCluster(root, ClusterWalk(table, isTombstones: true), offset: 0, end: nil, depth: nil) ?? 0
+            let walk = ClusterWalk(table, isTombstones: true)
+            report.tombstoneCount += try verifyCluster(root, walk, offset: 0, end: nil, depth: nil) ?? 0
         }
         if let collisions = table.collisions { try verifyCollisions(collisions, table) }
     }
@@ -45,14 +46,17 @@ extension VerificationRun {
 
     /// `end`: first key that belongs to the next child; `depth`: levels below, nil for the root.
     /// Returns the number of objects, nil where damage hides some.
-    func verifyCluster(_ node: Node, _ walk: ClusterWalk, offset: UInt64, end: UInt64?, depth: Int?, level: Int = 0) throws -> Int? {
+    func verifyCluster(_ node: Node, _ walk: ClusterWalk, offset: UInt64, end: UInt64?, depth: Int?,
+                       level: Int = 0) throws -> Int? {
         guard node.hasRefs, !node.hasContext else {
             try error(.nodeKind, node.ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) where a cluster is expected")
             try enterAll(below: node)
             return nil
         }
         if !node.isInner {
-            if let depth, depth != 0 { try error(.clusterDepth, node.ref, "a leaf where an inner node of depth \(depth) is expected") }
+            if let depth, depth != 0 {
+                try error(.clusterDepth, node.ref, "a leaf where an inner node of depth \(depth) is expected")
+            }
             return try verifyClusterLeaf(node, walk, offset: offset, end: end, isRoot: level == 0)
         }
         if level >= VerificationRun.clusterDepthMax {
@@ -92,7 +96,8 @@ extension VerificationRun {
                 childOffset = offset &+ UInt64(i) << shift
                 if i + 1 < children { childEnd = offset &+ UInt64(i + 1) << shift }
             }
-            let count = try verifyCluster(child, walk, offset: childOffset, end: childEnd, depth: max(0, own - 1), level: level + 1)
+            let count = try verifyCluster(child, walk, offset: childOffset, end: childEnd, depth: max(0, own - 1),
+                                          level: level + 1)
             total = total.flatMap { sum in count.map { sum + $0 } }
         }
         if let said = try number(node, 2, .clusterSize, "number of objects"), let total, said != total {
@@ -102,14 +107,17 @@ extension VerificationRun {
     }
 
     private func verifyChildOffsets(_ offsets: Node, _ children: Int) throws {
-        if offsets.count != children { try error(.clusterOffsets, offsets.ref, "\(offsets.count) offsets for \(children) children") }
+        if offsets.count != children {
+            try error(.clusterOffsets, offsets.ref, "\(offsets.count) offsets for \(children) children")
+        }
         if offsets.count > 0 && offsets.width < 8 { try warning(.unsignedWidth, offsets.ref, "offsets of \(offsets.width) bits") }
         try spend(offsets.count)
         if offsets.count > 0 && offsets.uncheckedUnsigned(0) != 0 {
             try error(.clusterOffsets, offsets.ref, "the first offset is \(offsets.uncheckedUnsigned(0))")
         }
         for i in 1..<max(1, offsets.count) where offsets.uncheckedUnsigned(i) <= offsets.uncheckedUnsigned(i - 1) {
-            return try error(.clusterOffsets, offsets.ref, "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
+            return try error(.clusterOffsets, offsets.ref,
+                             "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
         }
     }
 
@@ -131,7 +139,9 @@ extension VerificationRun {
         } else if let array = try integers(node, 0, "keys") {
             keys = array
             count = array.count
-            if array.count > VerificationRun.clusterCountMax { try error(.clusterCount, array.ref, "\(array.count) keys in one cluster") }
+            if array.count > VerificationRun.clusterCountMax {
+                try error(.clusterCount, array.ref, "\(array.count) keys in one cluster")
+            }
             if array.count > 0 && array.width < 8 { try warning(.unsignedWidth, array.ref, "keys of \(array.width) bits") }
         }
         if count == 0 && !isRoot { try error(.clusterCount, node.ref, "a cluster that is not the root is empty") }
@@ -149,7 +159,8 @@ extension VerificationRun {
         if let keys {
             try spend(count)
             for i in 1..<max(1, count) where keys.uncheckedUnsigned(i) <= keys.uncheckedUnsigned(i - 1) {
-                return try error(.clusterKeys, keys.ref, row: rows?.key(i), "key \(i), \(keys.uncheckedUnsigned(i)), is not above the one before")
+                return try error(.clusterKeys, keys.ref, row: rows?.key(i),
+                                 "key \(i), \(keys.uncheckedUnsigned(i)), is not above the one before")
             }
         }
         let first = offset &+ (keys.map { $0.uncheckedUnsigned(0) } ?? 0)
@@ -160,7 +171,9 @@ extension VerificationRun {
         walk.lastKey = last
         if walk.dictionary != nil { return }
         if walk.isTombstones {
-            if first < 1 << 63 || last == UInt64.max { try error(.clusterKeySign, node.ref, "a tombstone has the key \(Int64(bitPattern: first))") }
+            if first < 1 << 63 || last == UInt64.max {
+                try error(.clusterKeySign, node.ref, "a tombstone has the key \(Int64(bitPattern: first))")
+            }
         } else if last >= 1 << 63 {
             try error(.clusterKeySign, node.ref, "a live object has the key \(Int64(bitPattern: last))")
         }
@@ -181,7 +194,8 @@ extension VerificationRun {
         for slot in 1..<max(1, node.count) {
             guard let column = table.columnOfLeaf[slot - 1] else {
                 if node.unchecked(slot) != 0 && mode == .first {
-                    try error(.clusterColumns, node.ref, "element \(slot) is \(node.unchecked(slot)), but no column has this leaf index")
+                    try error(.clusterColumns, node.ref,
+                              "element \(slot) is \(node.unchecked(slot)), but no column has this leaf index")
                     if node.unchecked(slot) & 1 == 0 { try enterAll(below: enter(node.unchecked(slot), from: node.ref)) }
                 }
                 continue
@@ -204,12 +218,15 @@ extension VerificationRun {
             if table.isEmbedded && !walk.isTombstones && owners[i] != 1 {
                 try error(.embeddedOwners, node.ref, row: rows?.key(i), "an embedded object has \(owners[i]) owners")
             }
-            if walk.isTombstones && owners[i] == 0 { try error(.tombstoneUnlinked, node.ref, row: rows?.key(i), "nothing links to this tombstone") }
+            if walk.isTombstones && owners[i] == 0 {
+                try error(.tombstoneUnlinked, node.ref, row: rows?.key(i), "nothing links to this tombstone")
+            }
         }
     }
 
     /// Returns false where damage hides rows.
-    private func verifyColumn(_ node: Node, _ column: ColumnModel, _ walk: ClusterWalk, count: Int?, _ owners: inout [Int32]) throws -> Bool {
+    private func verifyColumn(_ node: Node, _ column: ColumnModel, _ walk: ClusterWalk, count: Int?,
+                              _ owners: inout [Int32]) throws -> Bool {
         if column.collection != nil {
             guard try asRefs(node, "collections"), !node.hasContext else { return false }
             if let count, node.count != count {
@@ -237,7 +254,11 @@ extension VerificationRun {
         default: break
         }
         if mode == .first, column === walk.table.primaryKey {
-            if walk.isTombstones { try verifyTombstoneKeys(leaf, column, walk.table) } else { try verifyUnindexedKeys(leaf, walk) }
+            if walk.isTombstones {
+                try verifyTombstoneKeys(leaf, column, walk.table)
+            } else {
+                try verifyUnindexedKeys(leaf, walk)
+            }
         }
         try walk.onLeaf?(leaf)
         return true
@@ -257,7 +278,8 @@ extension VerificationRun {
             default: key = nil
             }
             if let key, rows.key(i) != key.hashedLocalKey.unresolved, table.collisions == nil {
-                try error(.tombstoneKey, leafRef(leaf), row: rows.key(i), "by its primary key a tombstone is \(key.hashedLocalKey.unresolved)")
+                try error(.tombstoneKey, leafRef(leaf), row: rows.key(i),
+                          "by its primary key a tombstone is \(key.hashedLocalKey.unresolved)")
             }
         }
     }
@@ -270,7 +292,9 @@ extension VerificationRun {
         for i in 0..<leaf.count where walk.primaryKeys.count < 1 << 20 {
             guard let data = IndexBytes(value(leaf, i)) else { continue }
             var hash = mix(UInt64(bitPattern: Int64(data.count ?? -1)))
-            for offset in stride(from: 0, to: data.count ?? 0, by: 4) { hash = mix(hash ^ UInt64(UInt32(bitPattern: data.chunk(offset)))) }
+            for offset in stride(from: 0, to: data.count ?? 0, by: 4) {
+                hash = mix(hash ^ UInt64(UInt32(bitPattern: data.chunk(offset))))
+            }
             if !walk.primaryKeys.insert(hash).inserted {
                 try error(.primaryKeyDuplicate, leafRef(leaf), row: rows.key(i), "another object has the same primary key")
             }
@@ -309,7 +333,8 @@ extension VerificationRun {
                 if case .integers(let keys) = leaf.parts {
                     let count = differing(keys, leaf.count)
                     try spend(count)
-                    for j in 0..<count { try backlink(origin: keys.unchecked(j), column, target: target, times: count == leaf.count ? 1 : leaf.count) }
+                    let times = count == leaf.count ? 1 : leaf.count
+                    for j in 0..<count { try backlink(origin: keys.unchecked(j), column, target: target, times: times) }
                 }
             }
             if let count = try verifyTree(root, walk) {
@@ -319,11 +344,15 @@ extension VerificationRun {
         }
     }
 
-    /// Dictionaries of formats 21 and 22 are cluster trees of their own: column 0 holds the keys, 1 the values (file-format-2 section 10).
+    /// Dictionaries of formats 21 and 22 are cluster trees of their own: column 0 holds the keys, 1 the values
+    /// (file-format-2 section 10).
     func verifyOldDictionary(_ root: Node, _ column: ColumnModel) throws {
         let pseudo = TableModel(slot: 0, key: TableKey(0), name: "", topRef: root.ref)
-        let keys = ColumnModel(key: ColumnKey(leafIndex: 0, type: .string, attributes: [], tag: 0), name: "keys", type: .string, attributes: [])
-        let values = ColumnModel(key: ColumnKey(leafIndex: 1, type: .mixed, attributes: .nullable, tag: 0), name: "values", type: .mixed, attributes: .nullable)
+        func part(_ leafIndex: Int, _ name: String, _ type: ColumnType, _ attributes: ColumnAttributes) -> ColumnModel {
+            let key = ColumnKey(leafIndex: leafIndex, type: type, attributes: attributes, tag: 0)
+            return ColumnModel(key: key, name: name, type: type, attributes: attributes)
+        }
+        let keys = part(0, "keys", .string, []), values = part(1, "values", .mixed, .nullable)
         pseudo.columns = [keys, values]
         pseudo.columnOfLeaf = [0: keys, 1: values]
         let walk = ClusterWalk(pseudo, isTombstones: false)
@@ -344,7 +373,8 @@ extension VerificationRun {
         }
         try spend(low.count)
         for i in 1..<max(1, low.count) {
-            let a = (high.unchecked(i - 1), UInt64(bitPattern: low.unchecked(i - 1))), b = (high.unchecked(i), UInt64(bitPattern: low.unchecked(i)))
+            let a = (high.unchecked(i - 1), UInt64(bitPattern: low.unchecked(i - 1)))
+            let b = (high.unchecked(i), UInt64(bitPattern: low.unchecked(i)))
             if a >= b { return try error(.collisionMap, node.ref, "entry \(i) is not above the one before") }
         }
         var seen: Set<Int64> = []

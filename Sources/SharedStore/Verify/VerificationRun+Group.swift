@@ -12,7 +12,8 @@ extension VerificationRun {
     func verifyGroup(physicalSize: Int?) throws {
         guard let top = try enter(Int64(snapshot.topRef), from: 0) else { return }
         guard top.hasRefs, !top.isInner else {
-            return try error(.topElement, top.ref, "flags \(hexadecimal(UInt64(top.flags), digits: 2)) are not those of a top array")
+            return try error(.topElement, top.ref,
+                             "flags \(hexadecimal(UInt64(top.flags), digits: 2)) are not those of a top array")
         }
         guard TopSlot.legalCounts.contains(top.count) else {
             try error(.topCount, top.ref, "\(top.count) elements")
@@ -28,11 +29,13 @@ extension VerificationRun {
     }
 
     private func verifySizes(_ top: Node, physicalSize: Int?) throws {
-        guard top.unchecked(TopSlot.logicalSize) & 1 != 0, let size = try number(top, TopSlot.logicalSize, .topElement, "logical size") else {
+        guard top.unchecked(TopSlot.logicalSize) & 1 != 0, let size = try number(top, TopSlot.logicalSize, .topElement,
+                                                                                 "logical size") else {
             return try error(.topElement, top.ref, "element 2, logical size, is \(top.unchecked(TopSlot.logicalSize))")
         }
         if size != snapshot.logicalSize || size % 8 != 0 || size > limit {
-            try error(.topLogicalSize, top.ref, "logical size \(size), but \(limit) bytes of nodes and \(snapshot.logicalSize) in the snapshot")
+            try error(.topLogicalSize, top.ref,
+                      "logical size \(size), but \(limit) bytes of nodes and \(snapshot.logicalSize) in the snapshot")
         }
         // Pages are of 4096 bytes or a multiple; a copy that was not committed to yet has no free list and any size.
         if form == .inPlace, size % 4096 != 0, top.count > TopSlot.freePositions, top.unchecked(TopSlot.freePositions) > 0,
@@ -40,7 +43,9 @@ extension VerificationRun {
             try warning(.topPages, top.ref, "logical size \(size) is no multiple of a page")
         }
         if let physicalSize {
-            if size > physicalSize { try error(.topLogicalSize, top.ref, "logical size \(size) in a file of \(physicalSize) bytes") }
+            if size > physicalSize {
+                try error(.topLogicalSize, top.ref, "logical size \(size) in a file of \(physicalSize) bytes")
+            }
             if form == .streaming && size != physicalSize - FileHeader.footerByteCount {
                 try warning(.footerPosition, top.ref, "logical size \(size) in a streaming file of \(physicalSize) bytes")
             }
@@ -63,7 +68,9 @@ extension VerificationRun {
         if value == 0 { return }
         if value & 1 != 0 {
             let limit = UInt64(bitPattern: value) >> 1
-            if limit < 65536 || limit % 4096 != 0 { try error(.evacuationState, top.ref, "limit \(limit) is no multiple of a page from 65536 on") }
+            if limit < 65536 || limit % 4096 != 0 {
+                try error(.evacuationState, top.ref, "limit \(limit) is no multiple of a page from 65536 on")
+            }
             return
         }
         guard let state = try integers(top, TopSlot.evacuation, "state of compaction") else { return }
@@ -95,7 +102,8 @@ extension VerificationRun {
             let versions = present.count == 3 ? try integers(top, slots[2], "versions of free blocks") : nil
             if let positions, let lengths, versions != nil || present.count == 2 {
                 if positions.count != lengths.count || versions.map({ $0.count != positions.count }) ?? false {
-                    try error(.freeCounts, top.ref, "\(positions.count) positions, \(lengths.count) lengths, \(versions?.count ?? 0) versions")
+                    try error(.freeCounts, top.ref,
+                              "\(positions.count) positions, \(lengths.count) lengths, \(versions?.count ?? 0) versions")
                 }
                 try verifyFreeBlocks(positions, lengths, versions, end: end)
             }
@@ -119,7 +127,8 @@ extension VerificationRun {
             if let versions, i < versions.count {
                 let version = versions.unchecked(i)
                 if version < 0 || UInt64(version) > snapshot.version {
-                    try error(.freeVersion, versions.ref, "free block \(i) at \(position) was released by version \(version), this is \(snapshot.version)")
+                    try error(.freeVersion, versions.ref,
+                              "free block \(i) at \(position) was released by version \(version), this is \(snapshot.version)")
                 }
             }
             if position & 7 != 0 || length & 7 != 0 || length <= 0 {
@@ -133,11 +142,13 @@ extension VerificationRun {
             if position <= previousStart {
                 try error(.freeOrder, positions.ref, "free block \(i) at \(position) stands behind the one at \(previousStart)")
             } else if position < previousEnd {
-                try error(.freeOverlap, positions.ref, "free block \(i) at \(position) begins before the end \(previousEnd) of the one before")
+                try error(.freeOverlap, positions.ref,
+                          "free block \(i) at \(position) begins before the end \(previousEnd) of the one before")
             } else {
                 report.freeByteCount += Int(length)
                 if let taken = space.claim(Int(position), Int(position + length)) {
-                    try error(.spaceOverlap, positions.ref, "free block \(i), [\(position), \(position + length)), holds a node in use at \(taken)")
+                    try error(.spaceOverlap, positions.ref,
+                              "free block \(i), [\(position), \(position + length)), holds a node in use at \(taken)")
                 }
             }
             previousStart = position
@@ -152,7 +163,8 @@ extension VerificationRun {
         let top = try? newestMemory.node(newest.topRef)
         guard let top, top.hasRefs, top.widthType == 0, top.count > TopSlot.freeVersions else { return }
         let lists = [TopSlot.freePositions, TopSlot.freeLengths, TopSlot.freeVersions].map { slot in
-            (try? top.optionalRef(slot)).flatMap { $0 == 0 ? nil : try? newestMemory.node($0) }.flatMap { $0.hasRefs || $0.widthType != 0 ? nil : $0 }
+            (try? top.optionalRef(slot)).flatMap { $0 == 0 ? nil : try? newestMemory.node($0) }
+                .flatMap { $0.hasRefs || $0.widthType != 0 ? nil : $0 }
         }
         guard let positions = lists[0], let lengths = lists[1], let versions = lists[2] else { return }
         for i in 0..<min(positions.count, lengths.count, versions.count) {

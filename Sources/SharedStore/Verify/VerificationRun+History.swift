@@ -1,18 +1,24 @@
 /// History (file-format-3 section 10, rule 10; file-format-2 section 11, rule 5).
 extension VerificationRun {
     func verifyHistory(_ top: Node) throws {
-        guard top.count > TopSlot.historyType, let type = try number(top, TopSlot.historyType, .topElement, "history type") else { return }
+        guard top.count > TopSlot.historyType, let type = try number(top, TopSlot.historyType, .topElement, "history type") else {
+            return
+        }
         let schema = try number(top, TopSlot.historySchema, .topElement, "history schema version") ?? 0
         _ = try number(top, TopSlot.syncFileIdent, .topElement, "sync file ident")
         if !(0...4).contains(type) { try error(.historyType, top.ref, "history type \(type)") }
         if type == 0 && schema != 0 { try error(.historyType, top.ref, "no history, but history schema version \(schema)") }
-        if type >= 2 && top.count < 11 { try oldFormat(.historyType, top.ref, "history type \(type) in a top array of \(top.count) elements") }
+        if type >= 2 && top.count < 11 {
+            try oldFormat(.historyType, top.ref, "history type \(type) in a top array of \(top.count) elements")
+        }
         guard type == 2 else {
             // Histories of synchronised files have a form of their own: only that every node has one owner is checked.
             return try enterAll(below: optionalChild(top, TopSlot.history, "history"))
         }
         if schema > 1 { try error(.historyType, top.ref, "history schema version \(schema)") }
-        if schema == 0 && top.count > TopSlot.historySchema { try oldFormat(.historyType, top.ref, "a history without a schema version") }
+        if schema == 0 && top.count > TopSlot.historySchema {
+            try oldFormat(.historyType, top.ref, "a history without a schema version")
+        }
         guard let root = try optionalChild(top, TopSlot.history, "history") else { return }
         let walk = TreeWalk(LeafKind(.binary, nullable: false, .tree))
         walk.onLeaf = { [self] leaf, start in
@@ -59,12 +65,19 @@ extension VerificationRun {
                 case .insertTable, .eraseTable, .renameTable: (hasTable, hasCollection) = (false, false)
                 case .selectTable: (hasTable, hasCollection) = (true, false)
                 case .createObject, .removeObject, .set, .insertColumn, .eraseColumn, .renameColumn, .typedLinkChange:
-                    if !hasTable { return try error(.historyElement, ref, "changeset \(element): \(instruction) without a selected table") }
+                    if !hasTable {
+                        return try error(.historyElement, ref, "changeset \(element): \(instruction) without a selected table")
+                    }
                 case .selectCollection:
-                    if !hasTable { return try error(.historyElement, ref, "changeset \(element): \(instruction) without a selected table") }
+                    if !hasTable {
+                        return try error(.historyElement, ref, "changeset \(element): \(instruction) without a selected table")
+                    }
                     hasCollection = true
                 case .collectionInsert, .collectionSet, .collectionMove, .collectionErase, .collectionClear:
-                    if !hasCollection { return try error(.historyElement, ref, "changeset \(element): \(instruction) without a selected collection") }
+                    if !hasCollection {
+                        return try error(.historyElement, ref,
+                                         "changeset \(element): \(instruction) without a selected collection")
+                    }
                 }
             }
         } catch let reason as ChangesetError {
@@ -74,11 +87,17 @@ extension VerificationRun {
 
     /// The bytes of a split blob, whose parts have been checked (file-format-1 6.5).
     private func join(_ ref: Int64) -> [UInt8]? {
-        guard ref > 0, ref < Int64(limit), let node = try? memory.node(Int(ref)), node.hasRefs, node.hasContext, node.widthType == 0 else { return nil }
+        guard ref > 0, ref < Int64(limit), let node = try? memory.node(Int(ref)), node.hasRefs, node.hasContext,
+              node.widthType == 0 else {
+            return nil
+        }
         var bytes: [UInt8] = []
         for i in 0..<node.count {
             let part = node.unchecked(i)
-            guard part > 0, part < Int64(limit), let blob = try? memory.node(Int(part)), isBlob(blob), bytes.count + blob.count <= limit else { return nil }
+            guard part > 0, part < Int64(limit), let blob = try? memory.node(Int(part)), isBlob(blob),
+                  bytes.count + blob.count <= limit else {
+                return nil
+            }
             bytes.append(contentsOf: UnsafeRawBufferPointer(start: blob.payload, count: blob.count))
         }
         return bytes

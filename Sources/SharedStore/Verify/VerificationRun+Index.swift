@@ -1,7 +1,8 @@
 /// Search indexes (file-format-2 section 11, rules 31 to 35).
 ///
 /// An index is walked once. Each entry's object is looked up, and its value must lead to exactly this place; since the way is
-/// determined by the value, and chunks and list members are unique, no object can stand twice, and equal counts mean that none is missing.
+/// determined by the value, and chunks and list members are unique, no object can stand twice, and equal counts mean that none
+/// is missing.
 /// Indexes of words hold several entries an object: there, sums of hashes of (word, object) are compared.
 extension VerificationRun {
     static let indexDepthMax = 50
@@ -63,7 +64,9 @@ extension VerificationRun {
     }
 
     private func indexKind(_ column: ColumnModel) -> IndexWalk.Kind? {
-        if column.attributes.contains(.fullTextIndexed) { return column.type == .string && column.collection == nil ? .wordsOfText : nil }
+        if column.attributes.contains(.fullTextIndexed) {
+            return column.type == .string && column.collection == nil ? .wordsOfText : nil
+        }
         if column.collection == .list { return column.type == .string ? .wordsOfList : nil }
         if column.collection != nil { return nil }
         switch column.type {
@@ -103,7 +106,8 @@ extension VerificationRun {
     private func verifyIndexNode(_ node: Node, _ walk: IndexWalk, level: Int, depth: Int, isRoot: Bool) throws -> Int32? {
         guard node.hasRefs, node.hasContext, node.count >= 1 else {
             walk.isCountable = false
-            try error(.indexNode, node.ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no node of an index")
+            try error(.indexNode, node.ref,
+                      "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no node of an index")
             try enterAll(below: node)
             return nil
         }
@@ -201,8 +205,9 @@ extension VerificationRun {
             case .null, .int, .float, .double, .decimal: isHabit = walk.column.type == .mixed
             default: isHabit = false
             }
-            let what = "the entry of object \(key) stands under chunk \(chunk) at level \(level), its value asks for \(data.chunk(4 * level))"
-            if isHabit { try warning(.indexPlace, ref, row: key, what) } else { try error(.indexPlace, ref, row: key, what) }
+            let what = "the entry of object \(key) stands under chunk \(chunk) at level \(level), "
+                + "its value asks for \(data.chunk(4 * level))"
+            try find(isHabit ? .warning : .error, .indexPlace, ref, key) { what }
             break
         }
         // An unresolved link counts as null (file-format-2 7.4).
@@ -216,7 +221,8 @@ extension VerificationRun {
         mode = .lookup
         defer { mode = outer }
         let slot = 1 + column.key.leafIndex
-        guard slot < place.leaf.count, let node = try? child(place.leaf, slot, ""), let leaf = try? enterLeaf(node, column.leafKind),
+        guard slot < place.leaf.count, let node = try? child(place.leaf, slot,
+                                                             ""), let leaf = try? enterLeaf(node, column.leafKind),
               place.row < leaf.count else { return nil }
         return value(leaf, place.row)
     }
@@ -236,7 +242,7 @@ extension VerificationRun {
                         if key <= last.key {
                             let what = "object \(key) behind object \(last.key) in the list of a word"
                             // Entries of a string that stood twice in a list (file-format-2 7.7).
-                            if walk.kind == .wordsOfList { try warning(.indexList, keys.ref, row: key, what) } else { try error(.indexList, keys.ref, row: key, what) }
+                            try find(walk.kind == .wordsOfList ? .warning : .error, .indexList, keys.ref, key) { what }
                         }
                     } else if let value, let before = last.value, let order = RawOrder.compare(before, value) {
                         try verifyIndexPair(walk, keys.ref, order, last.key, key, before, value, level: level)
@@ -316,7 +322,10 @@ extension VerificationRun {
         let before = (report.errorCount, report.warningCount)
         try eachWord(walk) { [self] key, word in
             if !isIndexed(key, IndexBytes(word), root: root) {
-                try atFirst { try error(.indexMissing, root, row: key, "the object is not found by the word \(String(decoding: word.prefix(64), as: UTF8.self))") }
+                try atFirst {
+                    try error(.indexMissing, root, row: key,
+                              "the object is not found by the word \(String(decoding: word.prefix(64), as: UTF8.self))")
+                }
             }
         }
         // The other way round by sums of each object: those that differ hold a word too many, or one twice.
@@ -330,9 +339,10 @@ extension VerificationRun {
         for (key, count) in found.sorted(by: { $0.key < $1.key }) where count > expected[key, default: 0] {
             let what = "\(count) entries for the \(expected[key, default: 0]) words of object \(key)"
             // Left behind when a string stood twice in a list (file-format-2 7.7).
-            if walk.kind == .wordsOfList { try warning(.indexExtra, root, row: key, what) } else { try error(.indexExtra, root, row: key, what) }
+            try find(walk.kind == .wordsOfList ? .warning : .error, .indexExtra, root, key) { what }
         }
-        // In a list of strings a path does not tell "abc" from "abcX" (file-format-2 7.6): that all are found, and none too many, is enough.
+        // In a list of strings a path does not tell "abc" from "abcX" (file-format-2 7.6): that all are found, and none too many,
+        // is enough.
         if before == (report.errorCount, report.warningCount) && walk.kind != .wordsOfList {
             try error(.indexCount, root, "the words of the index are not those of the objects")
         }
@@ -343,7 +353,10 @@ extension VerificationRun {
         var ref = Int64(root)
         var offset = 0
         for _ in 0...(VerificationRun.indexDepthMax + 1) * VerificationRun.treeDepthMax {
-            guard let node = index(ref), node.hasContext, let chunks = index(node.unchecked(0)), !chunks.hasRefs, chunks.count == node.count - 1 else { return false }
+            guard let node = index(ref), node.hasContext, let chunks = index(node.unchecked(0)), !chunks.hasRefs,
+                  chunks.count == node.count - 1 else {
+                return false
+            }
             let chunk = Int64(data.chunk(offset))
             var low = 0, high = chunks.count
             while low < high {
@@ -364,7 +377,10 @@ extension VerificationRun {
     }
 
     private func index(_ ref: Int64) -> Node? {
-        guard ref > 0, ref < Int64(limit), let node = try? memory.node(Int(ref)), node.widthType == 0, node.count >= 1 || !node.hasRefs else { return nil }
+        guard ref > 0, ref < Int64(limit), let node = try? memory.node(Int(ref)), node.widthType == 0,
+              node.count >= 1 || !node.hasRefs else {
+            return nil
+        }
         return node
     }
 

@@ -44,11 +44,13 @@ extension VerificationRun {
             return try error(.linkTarget, ref, row: origin, "a link to object \(key) of table \(rawTable), which does not exist")
         }
         if isFixed && rawTable != column.oppositeTable {
-            return try error(.linkTarget, ref, row: origin, "a link to table \(rawTable) in a column of links to \(column.oppositeTable)")
+            return try error(.linkTarget, ref, row: origin,
+                             "a link to table \(rawTable) in a column of links to \(column.oppositeTable)")
         }
         if key == -1 { return try error(.linkTarget, ref, row: origin, "a link to table \(target.name) with the null key") }
         if !isFixed && (target.isEmbedded || target.isAsymmetric) {
-            try error(.linkTarget, ref, row: origin, "a Mixed link to \(target.name), whose objects are \(target.isEmbedded ? "embedded" : "asymmetric")")
+            try error(.linkTarget, ref, row: origin,
+                      "a Mixed link to \(target.name), whose objects are \(target.isEmbedded ? "embedded" : "asymmetric")")
         }
         guard let origin else { return }
         let group = linkGroup(from: table, column, to: target)
@@ -92,7 +94,9 @@ extension VerificationRun {
                 let collector = LinkCollector(group: index, part: UInt64(part), parts: UInt64(parts))
                 try secondPass {
                     self.collector = collector
-                    if let origin = group.origin, let column = group.column { collector.isComplete = try walkAgain(origin, only: column) }
+                    if let origin = group.origin, let column = group.column {
+                        collector.isComplete = try walkAgain(origin, only: column)
+                    }
                     for column in group.target.columns where column.isBacklink && column.linkGroup(group) {
                         if try !walkAgain(group.target, only: column) { collector.isComplete = false }
                     }
@@ -135,7 +139,7 @@ extension VerificationRun {
         columnName = group.column?.label
         defer { tableName = nil; columnName = nil }
         try error(.backlinkMissing, group.origin?.topRef ?? 0,
-                  "\(group.forward.count) links to table \(group.target.name), \(group.backward.count) backlinks there, not all of them the same")
+                  "\(group.forward.count) links to table \(group.target.name), \(group.backward.count) backlinks there: not the same")
     }
 
     private func report(_ collector: LinkCollector, _ group: LinkGroup) throws {
@@ -162,9 +166,11 @@ extension VerificationRun {
         let origin = ObjectKey(pair.origin)
         let ref = group.origin.flatMap { find(origin, in: $0)?.leaf.ref } ?? 0
         if find(ObjectKey(pair.target), in: group.target) == nil {
-            try error(.linkDangling, ref, row: origin, "a link to object \(pair.target) of table \(group.target.name), which does not exist")
+            try error(.linkDangling, ref, row: origin,
+                      "a link to object \(pair.target) of table \(group.target.name), which does not exist")
         } else {
-            try error(.backlinkMissing, ref, row: origin, "object \(pair.target) of table \(group.target.name) has no backlink for this link")
+            try error(.backlinkMissing, ref, row: origin,
+                      "object \(pair.target) of table \(group.target.name) has no backlink for this link")
         }
     }
 
@@ -176,7 +182,8 @@ extension VerificationRun {
         guard let origin = group.origin, let column = group.column else {
             columnName = group.column?.label
             // Left behind by the removal of a Mixed column (file-format-2 3.5).
-            return try warning(.backlinkExtra, ref, row: target, "a backlink to object \(pair.origin) of a column that does not exist")
+            return try warning(.backlinkExtra, ref, row: target,
+                               "a backlink to object \(pair.origin) of a column that does not exist")
         }
         let what = "a backlink to object \(pair.origin) of table \(origin.name), whose column \(column.label) does not link here"
         if column.type == .mixed && find(ObjectKey(pair.origin), in: origin) == nil {

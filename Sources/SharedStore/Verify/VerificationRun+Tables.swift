@@ -16,7 +16,9 @@ extension VerificationRun {
             let value = list.unchecked(slot)
             let name = names.map { slot < $0.count ? text($0, slot) : "" } ?? "#\(slot)"
             if value & 1 != 0 {
-                if value < 0 || value >> 1 > 0x7FFF { try error(.groupTable, list.ref, "free slot \(slot) has the tag \(value >> 1)") }
+                if value < 0 || value >> 1 > 0x7FFF {
+                    try error(.groupTable, list.ref, "free slot \(slot) has the tag \(value >> 1)")
+                }
                 if names != nil && !name.isEmpty { try warning(.groupName, list.ref, "free slot \(slot) has the name \(name)") }
                 continue
             }
@@ -68,7 +70,8 @@ extension VerificationRun {
         report.tableCount += 1
         let rawKey = top.unchecked(3)
         if rawKey & 1 == 0 || rawKey < 0 || rawKey >> 1 > 0x7FFF_FFFE || rawKey >> 1 & 0xFFFF != slot {
-            try error(.tableKey, top.ref, "the table in slot \(slot) has the key \(rawKey & 1 == 0 ? "ref \(rawKey)" : String(rawKey >> 1))")
+            try error(.tableKey, top.ref,
+                      "the table in slot \(slot) has the key \(rawKey & 1 == 0 ? "ref \(rawKey)" : String(rawKey >> 1))")
         }
         let key = TableKey(UInt32(truncatingIfNeeded: rawKey >> 1) & 0x7FFF_0000 | UInt32(slot))
         let table = TableModel(slot: slot, key: key, name: name, topRef: top.ref)
@@ -99,9 +102,10 @@ extension VerificationRun {
     /// Arrays with one entry for each leaf index (rules 11 and 13).
     private func readLeafArrays(_ table: TableModel, _ oppositeTables: Node?, _ oppositeColumns: Node?, _ top: Node) throws {
         guard let indexes = table.indexRefs, let oppositeTables, let oppositeColumns else { return }
-        if indexes.count != oppositeTables.count || indexes.count != oppositeColumns.count || indexes.count < table.clusterCountMin - 1 {
+        let count = indexes.count, needed = table.clusterCountMin - 1
+        if count != oppositeTables.count || count != oppositeColumns.count || count < needed {
             try error(.tableArrays, top.ref,
-                      "\(indexes.count) indexes, \(oppositeTables.count) and \(oppositeColumns.count) opposites, \(table.clusterCountMin - 1) columns")
+                      "\(count) indexes, \(oppositeTables.count) and \(oppositeColumns.count) opposites, \(needed) leaf indexes")
         }
         try spend(indexes.count)
         for i in 0..<min(indexes.count, oppositeTables.count, oppositeColumns.count) {
@@ -136,7 +140,9 @@ extension VerificationRun {
         if ![.int, .string, .objectId, .uuid].contains(column.type) || column.collection != nil {
             try error(.primaryKeyColumn, top.ref, "the primary key is a column of type \(column.type)")
         }
-        if column.attributes.contains(.fullTextIndexed) { try error(.primaryKeyColumn, top.ref, "the primary key has a full-text index") }
+        if column.attributes.contains(.fullTextIndexed) {
+            try error(.primaryKeyColumn, top.ref, "the primary key has a full-text index")
+        }
         if table.isEmbedded { try error(.primaryKeyColumn, top.ref, "an embedded table has a primary key") }
         let leafIndex = column.key.leafIndex
         if format >= 22, let indexes = table.indexRefs, leafIndex >= indexes.count || indexes.unchecked(leafIndex) == 0 {
@@ -151,7 +157,8 @@ extension VerificationRun {
             try error(.specShape, spec.ref, "flags \(hexadecimal(UInt64(spec.flags), digits: 2)), \(spec.count) elements")
             return try enterAll(below: spec)
         }
-        let types = try integers(spec, 0, "types"), attributes = try integers(spec, 2, "attributes"), keys = try integers(spec, 5, "column keys")
+        let types = try integers(spec, 0,
+              "types"), attributes = try integers(spec, 2, "attributes"), keys = try integers(spec, 5, "column keys")
         let names = try child(spec, 1, "column names").flatMap { try self.names($0) }
         if spec.unchecked(3) != 0 {
             try error(.specShape, spec.ref, "element 3 is \(spec.unchecked(3))")
@@ -166,7 +173,8 @@ extension VerificationRun {
         // A spec costs memory here, so it must have cost bytes in the file as well.
         try spend(types.count * 32)
         for i in 0..<types.count {
-            try readColumn(table, i, type: types.unchecked(i), attributes: attributes.unchecked(i), key: keys.unchecked(i), names, spec)
+            try readColumn(table, i, type: types.unchecked(i), attributes: attributes.unchecked(i), key: keys.unchecked(i),
+                           names, spec)
         }
         let publicCount = table.columns.lazy.filter { !$0.isBacklink }.count
         if table.columns.count == types.count && names.count != publicCount {
@@ -200,13 +208,15 @@ extension VerificationRun {
             try error(.specAttributes, spec.ref, "column \(index) has the attributes \(raw), by its key \(rawKey >> 22 & 0xFF)")
         }
         let collections: [ColumnAttributes] = [.list, .set, .dictionary]
-        if collections.filter({ attributes.contains($0) }).count > 1 || attributes.contains(.indexed) && attributes.contains(.fullTextIndexed) {
+        if collections.filter({ attributes.contains($0) }).count > 1 || attributes.isSuperset(of: [.indexed, .fullTextIndexed]) {
             try error(.specAttributes, spec.ref, "column \(index) has the attributes \(raw), which exclude each other")
         }
         if isBacklink {
             if attributes.rawValue != 0 { try error(.specAttributes, spec.ref, "a backlink column has the attributes \(raw)") }
         } else {
-            if let last = table.columns.last, last.isBacklink { try error(.specOrder, spec.ref, "column \(index) stands behind a backlink column") }
+            if let last = table.columns.last, last.isBacklink {
+                try error(.specOrder, spec.ref, "column \(index) stands behind a backlink column")
+            }
             if name.isEmpty || name.utf8.count > VerificationRun.nameByteCountMax {
                 try error(.specName, spec.ref, "the name of column \(index) has \(name.utf8.count) bytes")
             } else if !table.columnNames.insert(name).inserted {
@@ -216,7 +226,10 @@ extension VerificationRun {
         let column = ColumnModel(key: key, name: name, type: known, attributes: attributes)
         let keyType = type >> 16
         if column.collection == .dictionary {
-            if keyType == 0 { column.keyType = .int } else if keyType != 2 { try error(.specType, spec.ref, "a dictionary has keys of type \(keyType)") }
+            if keyType == 0 {
+                column.keyType = .int } else if keyType != 2 { try error(.specType, spec.ref,
+                                                                         "a dictionary has keys of type \(keyType)")
+            }
         } else if keyType != 0 {
             try error(.specType, spec.ref, "column \(index), no dictionary, has keys of type \(keyType)")
         }
@@ -235,7 +248,9 @@ extension VerificationRun {
     /// Rule 10.
     private func readEnumerations(_ list: Node, _ table: TableModel, _ publicCount: Int) throws {
         guard try asRefs(list, "lists of distinct values") else { return }
-        if list.count != publicCount { try error(.specEnumeration, list.ref, "\(list.count) lists of distinct values for \(publicCount) columns") }
+        if list.count != publicCount {
+            try error(.specEnumeration, list.ref, "\(list.count) lists of distinct values for \(publicCount) columns")
+        }
         try spend(list.count)
         for i in 0..<list.count {
             guard let node = try optionalChild(list, i, "list of distinct values") else { continue }
@@ -269,10 +284,12 @@ extension VerificationRun {
             column.opposite = opposite
             if column.isBacklink {
                 if !origins.insert([column.oppositeTable, column.oppositeColumn]).inserted {
-                    try error(.columnOpposite, table.topRef, "two backlink columns for column \(column.oppositeColumn) of table \(column.oppositeTable)")
+                    try error(.columnOpposite, table.topRef,
+                              "two backlink columns for column \(column.oppositeColumn) of table \(column.oppositeTable)")
                 }
                 guard let far else {
-                    try warning(.columnOrigin, table.topRef, "column \(column.oppositeColumn) of table \(column.oppositeTable) does not exist")
+                    try warning(.columnOrigin, table.topRef,
+                                "column \(column.oppositeColumn) of table \(column.oppositeTable) does not exist")
                     continue
                 }
                 if far.type == .mixed { continue }

@@ -36,7 +36,9 @@ extension VerificationRun {
         walk.leafDepth = walk.leafDepth ?? depth
         guard let leaf = try verifyLeaf(node, walk.kind, expected: nil) else { return nil }
         if leaf.count == 0 && depth > 0 { try error(.treeEmptyLeaf, node.ref, "a leaf that is not the root is empty") }
-        if leaf.count > VerificationRun.treeNodeCountMax { try warning(.treeNodeCount, node.ref, "a leaf of \(leaf.count) elements") }
+        if leaf.count > VerificationRun.treeNodeCountMax {
+            try warning(.treeNodeCount, node.ref, "a leaf of \(leaf.count) elements")
+        }
         if case .mixed(let mixed) = leaf.parts { try verifyNested(mixed, nesting: walk.nesting, tree: walk) }
         if let onLeaf = walk.onLeaf { try onLeaf(leaf, walk.count) }
         walk.count += leaf.count
@@ -58,7 +60,9 @@ extension VerificationRun {
             }
         }
         if depth == 0 && children == 1 { try warning(.treeShape, node.ref, "a root with a single child") }
-        if children > VerificationRun.treeNodeCountMax { try warning(.treeNodeCount, node.ref, "an inner node of \(children) children") }
+        if children > VerificationRun.treeNodeCountMax {
+            try warning(.treeNodeCount, node.ref, "an inner node of \(children) children")
+        }
         try spend(children)
         let first = node.unchecked(0), last = node.unchecked(node.count - 1)
         var offsets: Node?
@@ -71,16 +75,19 @@ extension VerificationRun {
         var total = 0
         var isWhole = true
         for i in 0..<children {
-            guard let child = try child(node, 1 + i, "child"), let count = try verifyTreeNode(child, walk, depth: depth + 1) else {
+            guard let child = try child(node, 1 + i,
+                                        "child"), let count = try verifyTreeNode(child, walk, depth: depth + 1) else {
                 isWhole = false
                 continue
             }
             total += count
             if !isWhole { continue }
             if let offsets, i < children - 1, i < offsets.count, offsets.uncheckedUnsigned(i) != UInt64(total) {
-                try error(.treeOffsets, offsets.ref, "offset \(i) is \(offsets.uncheckedUnsigned(i)), the children before hold \(total) elements")
+                try error(.treeOffsets, offsets.ref,
+                          "offset \(i) is \(offsets.uncheckedUnsigned(i)), the children before hold \(total) elements")
             } else if first & 1 != 0, i < children - 1 ? Int64(count) != first >> 1 : Int64(count) > first >> 1 {
-                try error(.treeCompact, node.ref, "child \(i) of \(children) holds \(count) elements, a child is to hold \(first >> 1)")
+                try error(.treeCompact, node.ref,
+                          "child \(i) of \(children) holds \(count) elements, a child is to hold \(first >> 1)")
             }
         }
         if last & 1 == 0 {
@@ -97,7 +104,8 @@ extension VerificationRun {
         if offsets.count > 0 && offsets.width < 8 { try warning(.unsignedWidth, offsets.ref, "offsets of \(offsets.width) bits") }
         try spend(offsets.count)
         for i in 1..<max(1, offsets.count) where offsets.uncheckedUnsigned(i) <= offsets.uncheckedUnsigned(i - 1) {
-            return try error(.treeOffsets, offsets.ref, "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
+            return try error(.treeOffsets, offsets.ref,
+                             "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
         }
     }
 
@@ -120,16 +128,18 @@ extension VerificationRun {
                     }
                 }
                 if case .keys(let keys) = leaf.parts {
-                    let count = differing(keys, leaf.count)
+                    let count = differing(keys, leaf.count), times = count == leaf.count ? 1 : leaf.count
                     for i in 0..<count {
                         let key = keys.unchecked(i)
                         if key <= -2 { hasUnresolved = true }
                         if key != -1 {
-                            try link(table: column.oppositeTable, key: key, origin: objectKey, keys.ref, times: count == leaf.count ? 1 : leaf.count)
+                            try link(table: column.oppositeTable, key: key, origin: objectKey, keys.ref, times: times)
                         }
                     }
                 }
-                if collection == .set { try verifyOrder(leaf, start, &order, root.ref, code: .setOrder, duplicate: .setDuplicate) }
+                if collection == .set {
+                    try verifyOrder(leaf, start, &order, root.ref, code: .setOrder, duplicate: .setDuplicate)
+                }
             }
             try verifyTree(root, walk)
             try onCollection?(strings)
@@ -137,7 +147,8 @@ extension VerificationRun {
                 if hasUnresolved && !isOlderFormat {
                     try error(.setUnresolvedFlag, root.ref, "unresolved links, but the context flag is clear")
                 } else {
-                    try warning(.setUnresolvedFlag, root.ref, "the context flag is \(root.hasContext ? "set" : "clear"), unresolved links \(hasUnresolved)")
+                    try warning(.setUnresolvedFlag, root.ref,
+                                "the context flag is \(root.hasContext ? "set" : "clear"), unresolved links \(hasUnresolved)")
                 }
             }
         case .dictionary:
@@ -172,7 +183,9 @@ extension VerificationRun {
             }
         }
         let count = try verifyTree(values, walk)
-        if let keyCount, let count, keyCount != count { try error(.dictionaryCounts, node.ref, "\(keyCount) keys, \(count) values") }
+        if let keyCount, let count, keyCount != count {
+            try error(.dictionaryCounts, node.ref, "\(keyCount) keys, \(count) values")
+        }
     }
 
     func verifyDictionaryValues(_ mixed: RawMixed, _ start: Int, _ column: ColumnModel) throws {
@@ -180,12 +193,15 @@ extension VerificationRun {
         for i in 0..<differing(mixed.composite, mixed.composite.count) {
             let element = mixed.composite.unchecked(i)
             if element == 0 {
-                if !column.isNullable { try error(.valueNull, mixed.composite.ref, "value \(start + i) is null where null is not allowed") }
+                if !column.isNullable {
+                    try error(.valueNull, mixed.composite.ref, "value \(start + i) is null where null is not allowed")
+                }
                 continue
             }
             let expected = column.type == .link ? ColumnType.typedLink : column.type
             if Int(element & 31) - 1 != expected.rawValue {
-                try error(.dictionaryValue, mixed.composite.ref, "value \(start + i) is of type \(Int(element & 31) - 1) in a dictionary of \(column.type)")
+                try error(.dictionaryValue, mixed.composite.ref,
+                          "value \(start + i) is of type \(Int(element & 31) - 1) in a dictionary of \(column.type)")
             }
         }
     }
@@ -204,7 +220,8 @@ extension VerificationRun {
             let key = mixed.keys.map { i < $0.count ? $0.unchecked(i) : 0 } ?? 0
             guard element != 0, type == ColumnType.typedLink.rawValue || type >= 19 else {
                 if key != 0 {
-                    try warning(.mixedKeyMissing, mixed.composite.ref, row: rowOrOwner(i, tree), "value \(i), no collection, has the key \(key)")
+                    try warning(.mixedKeyMissing, mixed.composite.ref, row: rowOrOwner(i, tree),
+                                "value \(i), no collection, has the key \(key)")
                 }
                 continue
             }
@@ -229,7 +246,8 @@ extension VerificationRun {
 
     private func rowOrOwner(_ index: Int, _ tree: TreeWalk?) -> ObjectKey? { tree == nil ? rows?.key(index) : nil }
 
-    private func verifyNestedCollection(_ mixed: RawMixed, _ index: Int, _ key: Int64, _ nesting: Int, _ tree: TreeWalk?, isList: Bool) throws {
+    private func verifyNestedCollection(_ mixed: RawMixed, _ index: Int, _ key: Int64, _ nesting: Int, _ tree: TreeWalk?,
+                                        isList: Bool) throws {
         let ref = mixed.composite.ref
         if key == 0 {
             try error(.mixedKeyMissing, ref, "value \(index), a collection, has no key")
@@ -237,7 +255,9 @@ extension VerificationRun {
             try error(.mixedKeyDuplicate, ref, "value \(index) has the key \(key), as another one of the same collection")
         }
         let position = mixed.composite.unchecked(index) >> 8
-        guard let refs = mixed.refs, position >= 0, position < Int64(refs.count), refs.unchecked(Int(position)) != 0 else { return }
+        guard let refs = mixed.refs, position >= 0, position < Int64(refs.count), refs.unchecked(Int(position)) != 0 else {
+            return
+        }
         guard let root = try child(refs, Int(position), "nested collection") else { return }
         if nesting >= VerificationRun.nestingMax {
             try error(.depthLimit, ref, "collections are nested more than \(VerificationRun.nestingMax) levels deep")

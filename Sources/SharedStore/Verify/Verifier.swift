@@ -35,8 +35,8 @@ public enum Verifier {
         return run.report
     }
 
-    /// Checks that nothing which an older, pinned snapshot uses may be overwritten: no node of it lies in a free block of the newest
-    /// snapshot that was released by the pinned one or before (file-format-3 section 10, rule 8).
+    /// Checks that nothing which an older, pinned snapshot uses may be overwritten: no node of it lies in a free block of the
+    /// newest snapshot that was released by the pinned one or before (file-format-3 section 10, rule 8).
     ///
     /// - Parameters:
     ///   - memory: where both snapshots are readable.
@@ -57,13 +57,16 @@ public enum Verifier {
         try verify(wholeFile: file.memory, byteCount: file.fileSize, options: options)
     }
 
-    /// Verifies a whole file, beginning with the header and, in streaming form, the footer. What makes opening fail is a finding as well.
+    /// Verifies a whole file, beginning with the header and, in streaming form, the footer. What makes opening fail is a
+    /// finding as well.
     ///
     /// - Parameters:
     ///   - memory: where the file is readable from byte 0 on, decrypted by the state's page source if there is one; how many
     ///     of its bytes the state makes readable does not matter.
     ///   - byteCount: bytes of the (decrypted) file.
-    public static func verify(wholeFile memory: Memory, byteCount: Int, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
+    public static func verify(
+        wholeFile memory: Memory, byteCount: Int, options: VerifierOptions = VerifierOptions()
+    ) throws -> VerificationReport {
         func problem(_ code: FindingCode, _ what: String) -> VerificationReport {
             var report = VerificationReport()
             report.findings = [Finding(severity: .error, code: code, ref: 0, what: what)]
@@ -100,7 +103,8 @@ public enum Verifier {
             if let report = makeReadable(limit, byteCount) { return report }
             let cookie = base.loadUnaligned(fromByteOffset: limit + 8, as: UInt64.self)
             if cookie != FileHeader.footerCookie {
-                return problem(.footerCookie, "the footer ends with \(hexadecimal(cookie, digits: 16)): the file was cut or extended")
+                return problem(.footerCookie,
+                               "the footer ends with \(hexadecimal(cookie, digits: 16)): the file was cut or extended")
             }
             topRef = base.loadUnaligned(fromByteOffset: limit, as: UInt64.self)
         }
@@ -116,14 +120,16 @@ public enum Verifier {
                 if !header.isStreaming { state.pointee.fileLimit = size }
             }
         }
-        return try verify(memory: Memory(state), snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace, format: header.liveFormat,
-                          physicalSize: byteCount, header: header, options: options)
+        return try verify(memory: Memory(state), snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace,
+                          format: header.liveFormat, physicalSize: byteCount, header: header, options: options)
     }
 
     /// Verifies a whole file that lies in memory.
     ///
     /// - Parameter bytes: the decrypted file; its address is a multiple of 8.
-    public static func verify(file bytes: UnsafeMutableRawBufferPointer, options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {
+    public static func verify(
+        file bytes: UnsafeMutableRawBufferPointer, options: VerifierOptions = VerifierOptions()
+    ) throws -> VerificationReport {
         try withUnsafeTemporaryAllocation(of: MemoryState.self, capacity: 1) { buffer in
             // A file without bytes has no address; nothing of it is read.
             guard let state = buffer.baseAddress else { preconditionFailure("a temporary allocation has an address") }
@@ -153,7 +159,8 @@ final class VerificationRun {
     enum Mode {
         /// Every node is claimed and every finding reported.
         case first
-        /// Looks for exact places of what the first pass has found by sums: nodes are claimed in a map of its own, nothing is reported.
+        /// Looks for exact places of what the first pass has found by sums: nodes are claimed in a map of its own, nothing is
+        /// reported.
         case second
         /// Reads single values: nodes are checked, but neither claimed nor reported.
         case lookup
@@ -233,7 +240,8 @@ final class VerificationRun {
             return
         }
         report.findings.append(
-            Finding(severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref, what: what()))
+            Finding(severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref,
+                    what: what()))
         if report.findings.count >= options.findingLimit { throw Stop.findings }
     }
 
@@ -271,16 +279,19 @@ final class VerificationRun {
             node = Node(ref: ref, header: header)
             // Width type 3, or a node of bytes that says more than 8 bits an element: `Memory.node` refuses both.
             if node.flags & 0x1F > 0x14 {
-                try error(.nodeWidthType, ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have width type \(node.widthType), code \(node.flags & 7)")
+                try error(.nodeWidthType, ref,
+                      "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have width type \(node.widthType), code \(node.flags & 7)")
                 return nil
             }
             if node.byteCount > limit &- ref {
-                try error(.nodeRange, ref, "a node of \(node.byteCount) bytes at \(ref) reaches past the \(limit) bytes of the file")
+                try error(.nodeRange, ref,
+                          "a node of \(node.byteCount) bytes at \(ref) reaches past the \(limit) bytes of the file")
                 return nil
             }
             _ = try memory.bytes(at: ref, length: node.byteCount)
             if header.loadUnaligned(as: UInt32.self) != 0x4141_4141 {
-                try warning(.nodeChecksum, ref, "bytes 0 to 3 are \(hexadecimal(UInt64(header.loadUnaligned(as: UInt32.self)), digits: 8))")
+                try warning(.nodeChecksum, ref,
+                            "bytes 0 to 3 are \(hexadecimal(UInt64(header.loadUnaligned(as: UInt32.self)), digits: 8))")
             }
         } catch let stop as Stop {
             throw stop
@@ -309,7 +320,8 @@ final class VerificationRun {
             return false
         }
         if let taken = space.claim(ref, ref + node.byteCount) {
-            try error(.nodeOverlap, ref, "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
+            try error(.nodeOverlap, ref,
+                  "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
             return false
         }
         space.setStart(ref)
@@ -388,7 +400,8 @@ final class VerificationRun {
     /// True where `node` is an array of integers; else reports, and enters what lies below it.
     func asIntegers(_ node: Node, _ name: @autoclosure () -> String) throws -> Bool {
         if node.hasRefs || node.widthType != 0 {
-            try error(.nodeKind, node.ref, "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of integers is expected")
+            try error(.nodeKind, node.ref,
+                      "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of integers is expected")
             try enterAll(below: node)
             return false
         }
@@ -403,14 +416,16 @@ final class VerificationRun {
 
     func asRefs(_ node: Node, _ name: @autoclosure () -> String) throws -> Bool {
         if !node.hasRefs || node.isInner {
-            try error(.nodeKind, node.ref, "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of refs is expected")
+            try error(.nodeKind, node.ref,
+                      "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of refs is expected")
             try enterAll(below: node)
             return false
         }
         return true
     }
 
-    /// The number in element `index`: tagged, or 0 for one that was only padded in. Nil, with a finding, where a ref stands there.
+    /// The number in element `index`: tagged, or 0 for one that was only padded in. Nil, with a finding, where a ref stands
+    /// there.
     func number(_ node: Node, _ index: Int, _ code: FindingCode, _ name: @autoclosure () -> String) throws -> Int? {
         if index >= node.count { return 0 }
         let value = node.unchecked(index)
