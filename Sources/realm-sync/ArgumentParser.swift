@@ -135,6 +135,8 @@ struct Arguments {
 
     // MARK: Asking
 
+    var commandName: String { command.name }
+
     var wantsHelp: Bool { values["help"] != nil }
 
     private func declared(_ name: String) {

@@ -26,12 +26,16 @@ struct Invocation {
     let output: OutputStream
     let console: Console
 
+    /// The name of the command.
+    var name: String { arguments.commandName }
     var wantsJSON: Bool { arguments.has("json") }
 }
 
 /// Options that several commands have.
 extension Option {
     static let keyFile = Option.value("key-file", "k", "K", "Read the encryption key from file K: 64 bytes, or 128 hex digits.")
+    static let immutable = Option.flag("immutable", "i",
+        "Read the file as it is, without joining its session and without side files; nobody may write to it meanwhile.")
     static let json = Option.flag("json", "j", "Write JSON for programs instead of text for people.")
     static let limit = Option.value("limit", "n", "N", "Show at most N objects.")
 }

@@ -1,32 +1,63 @@
+import Glibc
 import SharedStore
 import SystemCalls
 
-/// A database as the commands that read see it: one version, and how it came to be open.
+/// A database as the commands that read see it: one version, held until the end.
+///
+/// The session of the file is joined, so that others may commit meanwhile. Read as it is, without a session and without side
+/// files, is a file
+/// - for which `--immutable` is given,
+/// - that no session can have: in streaming form, of an older format, with a history of synchronisation, or encrypted,
+/// - that may not be written, or lies where no side file can be made; a message says so.
 struct Database {
     let path: String
     let group: Group
     let version: UInt64
-    /// What the version rests on; keeps it readable.
-    private let owner: AnyObject
+    /// The version as the session has it, or nil where the file is read without one.
+    let held: HeldVersion?
+    /// The file as it was when it was opened, where it is read without a session.
+    let file: ImmutableFile?
 
     /// Opens the newest version of the file that the operand FILE names, with the key of `--key-file`.
+    ///
+    /// Signals that end the process first make it leave the session: a version that stays held would make the file grow until
+    /// the session ends.
     static func open(_ invocation: Invocation) throws -> Database {
-        let path = invocation.arguments.operand("FILE")
-        let file = try ImmutableFile(path: path, key: try key(invocation))
-        return Database(path: path, group: file.group, version: try file.group.version(), owner: file)
+        let file = try ImmutableFile(path: invocation.arguments.operand("FILE"), key: try key(invocation))
+        Ending.obeySignals()
+        guard let member = try join(file, invocation) else {
+            return Database(path: file.path, group: file.group, version: try file.group.version(), held: nil, file: file)
+        }
+        let held = try member.holdNewest()
+        return Database(path: file.path, group: try held.group(), version: held.snapshot.version, held: held, file: nil)
+    }
+
+    /// Joins the session of `file`; nil where it is to be read without one, and a message has said so where that is not as wished.
+    static func join(_ file: ImmutableFile, _ invocation: Invocation) throws -> SessionMember? {
+        if invocation.arguments.has("immutable") || !isShareable(file, invocation) { return nil }
+        let reason: String
+        do { return try SessionMember(file, label: "\(Program.name) \(invocation.name)", console: invocation.console) } catch let error as OpenError {
+            guard case .permissionDenied(_, let call) = error else { throw error }
+            reason = "permission denied by \(call)"
+        } catch let error as SessionError {
+            guard case .sideFile(let side, let why) = error, access(SystemCalls.parentDirectory(of: side), W_OK) != 0 else { throw error }
+            reason = "\(side): \(why)"
+        }
+        invocation.console.message("note: \(file.path) is read without joining its session (\(reason)); the result may be wrong if others write to it now")
+        return nil
+    }
+
+    /// Joining converts, upgrades or refuses what is not shareable; a command that only reads must do none of this.
+    private static func isShareable(_ file: ImmutableFile, _ invocation: Invocation) -> Bool {
+        guard !file.layout.isStreaming, invocation.arguments.string("key-file") == nil else { return false }
+        guard file.layout.format == Int(FileHeader.currentFormat) || file.layout.topRef == 0 else { return false }
+        return [0, 2].contains((try? file.group.historyType()) ?? -1)
     }
 
     /// The key of `--key-file`, or nil.
     static func key(_ invocation: Invocation) throws -> EncryptionKey? {
         guard let path = invocation.arguments.string("key-file") else { return nil }
         do { return try EncryptionKey.read(file: path) } catch let error as SystemError { throw OpenError(error, path: path) }
-    }
-
-    private init(path: String, group: Group, version: UInt64, owner: AnyObject) {
-        self.path = path
-        self.group = group
-        self.version = version
-        self.owner = owner
     }
 
     /// The table of the class `name`; where there is none, a table of that name.

@@ -8,6 +8,7 @@ enum Program {
     static func run(_ words: [String]) -> ExitCode {
         // A reader that goes away (`| head`) is told by EPIPE, not by death.
         signal(SIGPIPE, SIG_IGN)
+        defer { Ending.run() }
         let output = OutputStream(descriptor: STDOUT_FILENO)
         let console = Console()
         do {

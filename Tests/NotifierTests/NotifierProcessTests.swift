@@ -164,3 +164,35 @@ final class NotifierProcessTests: XCTestCase {
         XCTAssertEqual(lines.filter { $0.hasPrefix("inherited") }, [])
     }
 }
+
+/// A FIFO of another user, with that user's own eyes.
+final class NotifierOtherUserTests: XCTestCase {
+    /// The FIFO belongs to root and has mode 0600; another user of the file gets a warning and hears by other means.
+    func testAForeignFIFOOfMode0600IsNoFailure() throws {
+        try XCTSkipUnless(getuid() == 0, "only root can be another user")
+        let setpriv = "/usr/bin/setpriv"
+        try XCTSkipUnless(FileManager.default.isExecutableFile(atPath: setpriv), "setpriv is not installed")
+        let scratch = ScratchDirectory("NotifierOtherUser")
+        let database = scratch.file("a.realm")
+        let counter = scratch.file("counter")
+        for path in [database, counter] {
+            try Data(repeating: 0, count: 8).write(to: URL(fileURLWithPath: path))
+            XCTAssertEqual(chmod(path, 0o666), 0)
+        }
+        XCTAssertEqual(chmod(scratch.path, 0o777), 0)
+        XCTAssertEqual(mkfifo(database + ".note", 0o600), 0)
+        let participant = ChildProcess.products.appendingPathComponent("TestParticipant").path
+        let other = [participant, "notifier", "--net", "3600000"]
+        let identity = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+        let trial = try ChildProcess(path: setpriv, identity + [participant])
+        try XCTSkipUnless(trial.waitForEnd() == 64, "other users cannot run the program: \(trial.errors)")
+
+        let child = try ChildProcess(path: setpriv, identity + other + ["listen", database, counter, "1"])
+        let ways = try XCTUnwrap(child.readLine(beginningWith: "ready"), child.errors)
+        XCTAssertTrue(ways.contains("fifo=none watches=false,true,true"), ways)
+        let ringer = try ChildProcess(path: setpriv, identity + other + ["ring", database, counter, "1"])
+        XCTAssertEqual(ringer.waitForEnd(), 0, ringer.errors)
+        XCTAssertEqual(child.waitForEnd(), 0, child.errors)
+        XCTAssertTrue(child.errors.contains("Permission denied"), child.errors)
+    }
+}

@@ -5,7 +5,7 @@ import XCTest
 /// export, schema, status, verify, query: what they show of the given files.
 final class ReadingCommandTests: XCTestCase {
     private let scratch = ScratchDirectory("ReadingCommands")
-    private func given(_ name: String) -> String { Fixtures.core14 + "/" + name }
+    private func given(_ name: String) -> String { scratch.copy(ofGiven: name) }
 
     func testExportIsTheGivenJSON() throws {
         for name in ["relationships", "nested-mixed", "compact-copy"] {

@@ -11,7 +11,7 @@ extension Command {
                 + "grow with the file.",
         ],
         operands: [.file],
-        options: [.keyFile, .flag("lines", "l", "Write each object on a line of its own.")],
+        options: [.keyFile, .immutable, .flag("lines", "l", "Write each object on a line of its own.")],
         run: runExport)
 }
 

@@ -13,7 +13,7 @@ extension Command {
             .value("where", "w", "PROPERTY=VALUE", "Show only objects whose property has this value.", isRepeated: true),
             .value("columns", "c", "A,B,...", "Show these properties only."),
             .value("limit", "n", "N", "Show at most N objects (20 where none is given, 0 for all)."),
-            .keyFile,
+            .keyFile, .immutable,
             .flag("json", "j", "Write the objects as a JSON array, in the form of 'export'."),
         ],
         run: runQuery)

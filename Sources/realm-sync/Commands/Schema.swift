@@ -5,7 +5,7 @@ extension Command {
         name: "schema",
         summary: "Show the classes of a file and their properties.",
         operands: [.file],
-        options: [.keyFile, .json],
+        options: [.keyFile, .immutable, .json],
         run: runSchema)
 }
 

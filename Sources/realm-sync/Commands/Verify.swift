@@ -6,10 +6,10 @@ extension Command {
         summary: "Check every rule of the file format over a whole file.",
         details: [
             "Every byte of the file must belong to exactly one node or to the free space, every node must have its form, and what is stored twice "
-                + "(links and backlinks, objects and index entries) must agree. Each finding says where and what. The file is only read.",
+                + "(links and backlinks, objects and index entries) must agree. Each finding says where and what. The file is only read; where others have it open, the newest version of their session is.",
         ],
         operands: [.file],
-        options: [.keyFile, .value("limit", "n", "N", "Show at most N findings (100 where none is given)."), .json],
+        options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N findings (100 where none is given)."), .json],
         exitCodes: [(.ok, "the file is sound"), (.damageFound, "it is damaged")],
         run: runVerify)
 }
@@ -20,7 +20,7 @@ private func runVerify(_ invocation: Invocation) throws -> ExitCode {
     var options = VerifierOptions()
     options.findingLimit = limit
     options.findingsPerCode = limit
-    let report = try verify(path, Database.key(invocation), options)
+    let report = try report(invocation, path, options)
     if invocation.wantsJSON {
         try invocation.output.line(json(report, path).text)
     } else {
@@ -31,12 +31,32 @@ private func runVerify(_ invocation: Invocation) throws -> ExitCode {
     return report.isSound ? .ok : .damageFound
 }
 
-private func verify(_ path: String, _ key: EncryptionKey?, _ options: VerifierOptions) throws -> VerificationReport {
-    guard let key else {
-        // Whatever is wrong with the header is a finding too, so the file is not opened in the usual way.
-        let mapping = try FileMapping.open(path: path)
-        return try withExtendedLifetime(mapping) { try Verifier.verify(file: mapping.bytes, options: options) }
+private func report(_ invocation: Invocation, _ path: String, _ options: VerifierOptions) throws -> VerificationReport {
+    Ending.obeySignals()
+    if let key = try Database.key(invocation) { return try verifyEncrypted(path, key, options) }
+    if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live, let file = try? ImmutableFile(path: path),
+       let member = try Database.join(file, invocation) {
+        let held = try member.holdNewest()
+        return try withExtendedLifetime(held) {
+            try Verifier.verify(memory: held.memory, snapshot: held.snapshot, form: .inPlace, format: FileHeader.currentFormat,
+                                physicalSize: nil, header: nil, options: options)
+        }
     }
+    return try verifyAlone(path, options)
+}
+
+/// Verifies the bytes as they are: whatever is wrong with the header is a finding too. Again where somebody has committed meanwhile.
+private func verifyAlone(_ path: String, _ options: VerifierOptions) throws -> VerificationReport {
+    for _ in 0..<3 {
+        let mapping = try FileMapping.open(path: path)
+        let header = Array(mapping.bytes.prefix(FileHeader.byteCount))
+        let report = try withExtendedLifetime(mapping) { try Verifier.verify(file: mapping.bytes, options: options) }
+        if Array(mapping.bytes.prefix(FileHeader.byteCount)) == header { return report }
+    }
+    throw CommandFailure(.tryAgain, "\(path): was written to while it was read; try again, or stop those who write")
+}
+
+private func verifyEncrypted(_ path: String, _ key: EncryptionKey, _ options: VerifierOptions) throws -> VerificationReport {
     let file = try ImmutableFile(path: path, key: key)
     var logicalSize = file.layout.fileLimit
     if file.layout.isStreaming, file.layout.topRef != 0 {

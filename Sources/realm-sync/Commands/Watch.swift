@@ -1,5 +1,6 @@
 import Notifier
 import SharedStore
+import Synchronization
 import SystemCalls
 
 extension Command {
@@ -11,48 +12,100 @@ extension Command {
                 + "meanwhile; that is told too.",
         ],
         operands: [.file],
-        options: [.keyFile, .value("count", "n", "N", "End after N lines."), .flag("json", "j", "Write each line as a JSON object.")],
+        options: [.keyFile, .immutable, .value("count", "n", "N", "End after N lines."), .flag("json", "j", "Write each line as a JSON object.")],
         run: runWatch)
 }
 
 private func runWatch(_ invocation: Invocation) throws -> ExitCode {
-    let path = invocation.arguments.operand("FILE")
-    let key = try Database.key(invocation)
-    let count = try invocation.arguments.integer("count", in: 1...Int.max) ?? Int.max
-    /// The newest version, or the last known one while the file is being replaced.
-    let last = try ImmutableFile(path: path, key: key).group.version()
+    let limit = try invocation.arguments.integer("count", in: 1...Int.max) ?? Int.max
+    let writer = EventWriter(invocation, limit)
     let signals = try SignalListener([.interrupt, .terminate, .hangup])
-    let console = invocation.console
-    let options = Notifier.Options(createsFIFO: false, lastSeenVersion: last, onWarning: { console.message("\($0)") })
-    let subscription = Notifier.shared.subscribe(path: path, options: options, newestVersion: {
-        (try? ImmutableFile(path: path, key: key).group.version()) ?? last
-    })
-    defer { subscription.cancel() }
-    let descriptor = try subscription.eventDescriptor()
-    let writer = EventWriter(invocation)
-    try writer.write(.committed(version: last))
-    var written = 1
-    while written < count, signals.next() == nil {
-        guard signals.wait(orReadable: [descriptor]) else { continue }
-        for event in subscription.takeEvents() where written < count {
+    var attachment = try Attachment(invocation)
+    try writer.write(.committed(version: attachment.firstVersion))
+    while !writer.isDone, signals.next() == nil {
+        guard signals.wait(orReadable: [attachment.descriptor]) else { continue }
+        for event in attachment.subscription.takeEvents() where !writer.isDone {
             try writer.write(event)
-            written += 1
+            guard event == .fileReplaced || event == .fileAppeared else { continue }
+            // The session of the old file is no use any more; what is still to come of its events neither.
+            guard let next = try attachAgain(invocation, signals) else { return .ok }
+            attachment = next
+            if !writer.isDone { try writer.write(.committed(version: attachment.firstVersion)) }
+            break
         }
     }
     return .ok
 }
 
-private struct EventWriter {
+/// Opens the file that stands at the path now. It may be still in the making: that is waited for. Nil when a signal came.
+private func attachAgain(_ invocation: Invocation, _ signals: SignalListener) throws -> Attachment? {
+    let intervalMilliseconds: Int32 = 100
+    let attemptsMax = 100
+    for attempt in 1...attemptsMax {
+        do { return try Attachment(invocation) } catch where attempt < attemptsMax {
+            signals.wait(milliseconds: intervalMilliseconds)
+            if signals.next() != nil { return nil }
+        }
+    }
+    return nil
+}
+
+/// One file that is being watched, and its session if it has one.
+private struct Attachment {
+    let firstVersion: UInt64
+    let subscription: Subscription
+    let descriptor: Int32
+
+    init(_ invocation: Invocation) throws {
+        let path = invocation.arguments.operand("FILE")
+        let key = try Database.key(invocation)
+        let file = try ImmutableFile(path: path, key: key)
+        let member = try Database.join(file, invocation)
+        let newest = NewestVersion(member, path, key, first: try file.group.version())
+        firstVersion = newest.now
+        let console = invocation.console
+        let options = Notifier.Options(createsFIFO: member != nil, lastSeenVersion: firstVersion, onWarning: { console.message("note: \($0)") })
+        subscription = Notifier.shared.subscribe(path: path, options: options, newestVersion: { newest.now })
+        descriptor = try subscription.eventDescriptor()
+    }
+}
+
+/// What the listener asks: the newest version of the session, or of the file where there is none. The last known one where nothing
+/// can be learned, while the file is being replaced for example.
+private final class NewestVersion: Sendable {
+    private let member: SessionMember?
+    private let path: String
+    private let key: EncryptionKey?
+    private let last: Atomic<UInt64>
+
+    init(_ member: SessionMember?, _ path: String, _ key: EncryptionKey?, first: UInt64) {
+        (self.member, self.path, self.key) = (member, path, key)
+        last = Atomic(first)
+    }
+
+    var now: UInt64 {
+        let version = member != nil ? member?.newestVersion : try? ImmutableFile(path: path, key: key).group.version()
+        if let version { last.store(version, ordering: .relaxed) }
+        return last.load(ordering: .relaxed)
+    }
+}
+
+private final class EventWriter {
     private let output: OutputStream
     private let isJSON: Bool
+    private var remaining: Int
 
-    init(_ invocation: Invocation) {
+    init(_ invocation: Invocation, _ limit: Int) {
         output = invocation.output
         isJSON = invocation.wantsJSON
+        remaining = limit
     }
+
+    var isDone: Bool { remaining == 0 }
 
     /// Writes one line at once, so that a program that reads it learns of the event as it happens.
     func write(_ event: Notifier.Event) throws {
+        remaining -= 1
         let time = Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds())
         let (name, version): (String, UInt64?) = switch event {
         case .committed(let version): ("version", version)
