@@ -59,6 +59,21 @@ package final class LockFile: @unchecked Sendable {
         inode = status.inode
     }
 
+    /// The shared state of a session of one: the same thing, in memory that nobody else sees.
+    static func inMemory(_ properties: Properties) throws -> LockFile {
+        let path = "in-memory database"
+        let descriptor = try SystemCalls.memoryFile(name: "realm.lock")
+        do {
+            try initialise(descriptor, path: path, properties)
+            let base = try SystemCalls.map(
+                length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_SHARED, descriptor, path: path)
+            return LockFile(path: path, descriptor: descriptor, base: base, status: try SystemCalls.status(descriptor, path: path))
+        } catch {
+            SystemCalls.close(descriptor)
+            throw error
+        }
+    }
+
     /// Leaves the session: unmaps, then lets go of the `flock`. No thread may hold one of the mutexes.
     /// With `keepingMapping` a thread that may still be inside the mapping is spared a fault; the address space is lost.
     package func close(keepingMapping: Bool = false) {

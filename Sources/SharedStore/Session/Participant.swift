@@ -84,6 +84,12 @@ package final class Participant: @unchecked Sendable {
             options.durability == .memoryOnly ? nil : (try? file.currentHeader()).map { Int(truncatingIfNeeded: $0.liveTopRef) }
         }
         var warnings = warnings
+        if paths.file.isEmpty {
+            // Nobody else can do us harm.
+            watch = nil
+            self.warnings = warnings
+            return
+        }
         do {
             watch = try Watchdog.shared.watch(
                 ParticipantWatch(paths: paths, file: lockFile, readLocks: readLocks, register: register, headerTop: headerTop))
@@ -150,7 +156,7 @@ package final class Participant: @unchecked Sendable {
     @discardableResult
     package func sweepDeadParticipants(_ deadline: Deadline? = nil) throws -> Int {
         try checkOpen()
-        if !ParticipantRegister.anyOwnerIsGone(paths) { return 0 }
+        if register == nil || !ParticipantRegister.anyOwnerIsGone(paths) { return 0 }
         let limit = deadline ?? self.deadline
         let headerTop = options.durability == .memoryOnly ? nil : Int(truncatingIfNeeded: try file.currentHeader().liveTopRef)
         return try lockFile.with(.control, limit) {
@@ -209,7 +215,7 @@ package final class Participant: @unchecked Sendable {
         KillPoint.reach("close.between-register-and-count")
         let count = lockFile.participantCount
         if count > 0 { lockFile.participantCount = count - 1 }
-        if count <= 1 && options.durability == .memoryOnly { try? SystemCalls.unlink(paths.file) }
+        if count <= 1 && options.durability == .memoryOnly && !paths.file.isEmpty { try? SystemCalls.unlink(paths.file) }
         register?.removeFile()
     }
 }

@@ -27,6 +27,23 @@ extension Participant {
         throw SessionError.unusable(path: path, reason: "its size was changed by somebody else each time it was set right")
     }
 
+    /// A session of one on a database without a file.
+    package static func openPrivate(_ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        let lockFile = try LockFile.inMemory(options.properties)
+        do {
+            let file = try DatabaseFile.inMemory()
+            let inspection = try file.inspect()
+            try lockFile.with(.list, options.deadline) { try start(lockFile, options, inspection.snapshot) }
+            lockFile.participantCount = 1
+            let attachment = Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: false)
+            return Participant(
+                paths: SessionPaths(""), options: options, lockFile: lockFile, file: file, register: nil, attachedAs: attachment, warnings: [])
+        } catch {
+            lockFile.close()
+            throw error
+        }
+    }
+
     /// What can be said before any side file is made.
     private static func checkPath(_ path: String, _ options: ParticipantOptions) throws {
         do {
@@ -86,6 +103,8 @@ extension Participant {
         } catch let error as SystemError { throw OpenError(error, path: path) }
         do {
             if try !SystemCalls.status(backend.descriptor, path: path).isRegularFile { throw OpenError.notARegularFile(path: path) }
+            // Without syncs, stores through a mapping are twice as fast; with them, they make the device write whole folios.
+            backend.setStoresThroughMap(options.durability != .full)
             return try DatabaseFile(backend: backend)
         } catch {
             backend.close()
@@ -112,18 +131,23 @@ extension Participant {
             // Whatever is registered belongs to sessions that are over: nobody is counted.
             lockFile.clearSessionMark()
             try ParticipantRegister.sweep(paths, lockFile, asInitiator: true, headerTop: nil, deadline)
-            lockFile.fileFormat = FileHeader.currentFormat
-            lockFile.numberOfVersions = 1
-            lockFile.latestVersion = inspection.snapshot.version
-            try VersionList(lockFile).reset(to: inspection.snapshot)
+            try start(lockFile, options, inspection.snapshot)
         }
+        return Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade)
+    }
+
+    /// Steps 15 and 16: the session consists of one version. List mutex held, nobody is counted.
+    private static func start(_ lockFile: LockFile, _ options: ParticipantOptions, _ snapshot: Snapshot) throws {
+        lockFile.fileFormat = FileHeader.currentFormat
+        lockFile.numberOfVersions = 1
+        lockFile.latestVersion = snapshot.version
+        try VersionList(lockFile).reset(to: snapshot)
         // The lock file may be a left-over that another descriptor kept us from initialising: its properties are not ours (step 16).
         lockFile.durability = options.durability.rawValue
         lockFile.historyType = options.historyType.rawValue
         lockFile.historySchemaVersion = options.historyType.schemaVersion
         lockFile.commitInCriticalPhase = false
         lockFile.nextServed = lockFile.nextTicket
-        return Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade)
     }
 
     /// Steps 2 to 5 of 3.5.

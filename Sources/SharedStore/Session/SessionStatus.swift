@@ -90,7 +90,8 @@ extension Participant {
     }
 
     private func registeredParticipants() -> [SessionStatus.Participant] {
-        ParticipantRegister.filePaths(paths).compactMap { path in
+        if paths.file.isEmpty { return [] }
+        return ParticipantRegister.filePaths(paths).compactMap { path in
             guard let descriptor = try? SystemCalls.open(path, 0) else { return nil }
             defer { SystemCalls.close(descriptor) }
             guard let bytes = try? ParticipantRegister.readAll(descriptor, path), let contents = ParticipantRegister.Contents(bytes),

@@ -178,7 +178,7 @@ public final class Committer {
         try shape.write(space, version, positions: out, lengths: out + (lengthsAt - position), versions: out + (versionsAt - position))
         if !evacuationState.isEmpty { put(evacuationState, 0, state.widthCode, at: out + (stateAt - position)) }
         put(top, 0x40, extent.widthCode, at: out + (topAt - position))
-        writer.stores.append(Store(position: position, source: UnsafeRawPointer(out), byteCount: end - position))
+        writer.stores.append(PendingWrite(position: position, source: UnsafeRawPointer(out), byteCount: end - position))
         return Snapshot(version: version, topRef: topAt, logicalSize: space.logicalSize)
     }
 
@@ -250,13 +250,13 @@ public final class Committer {
         }
     }
 
-    private func isAscending(_ stores: RawList<Store>) -> Bool {
+    private func isAscending(_ stores: RawList<PendingWrite>) -> Bool {
         for i in 1..<max(stores.count, 1) where stores[i - 1].position > stores[i].position { return false }
         return true
     }
 
     /// One write for each run of neighbours: few system calls, and no page is touched twice.
-    private func writeCoalesced(_ stores: RawList<Store>) throws {
+    private func writeCoalesced(_ stores: RawList<PendingWrite>) throws {
         var start = 0, used = 0
         for i in 0..<stores.count {
             let s = stores[i]

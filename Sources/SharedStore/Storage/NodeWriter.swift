@@ -1,5 +1,5 @@
 /// A piece of memory that belongs at `position` of the file.
-struct Store: BitwiseCopyable {
+struct PendingWrite: BitwiseCopyable {
     var position: Int
     var source: UnsafeRawPointer
     var byteCount: Int
@@ -11,7 +11,7 @@ struct Store: BitwiseCopyable {
 /// packed anew to the smallest width (never wider than before, since places are smaller than refs of the arena), bytes 0..3
 /// become `41 41 41 41`. Nothing is written to the file here; `stores` says what belongs where. Afterwards the arena can only be reset.
 final class NodeWriter {
-    let stores = RawList<Store>(capacity: 64)
+    let stores = RawList<PendingWrite>(capacity: 64)
     private let stack = RawList<Frame>(capacity: 64)
     /// No tree of the format comes near this depth.
     private static let depthMax = 4096
@@ -107,7 +107,7 @@ final class NodeWriter {
         }
         let place = try space.allocate(byteCount)
         NodePacking.stampHeader(header, flags: flags, count: node.count)
-        stores.append(Store(position: place, source: UnsafeRawPointer(header), byteCount: byteCount))
+        stores.append(PendingWrite(position: place, source: UnsafeRawPointer(header), byteCount: byteCount))
         return place
     }
 

@@ -1,0 +1,209 @@
+import Glibc
+import Notifier
+import Synchronization
+import SystemCalls
+
+/// An open database: snapshots to read, write transactions one at a time over all processes that have the file open.
+///
+/// May be used from any thread. Keep one store for each file in a process: each is a participant of its own, and one thread that
+/// writes through two of them waits for itself. Must not be used in a child made by `fork`.
+public final class Store: Sendable {
+    public let path: String
+    public let options: StoreOptions
+    /// Nil for an immutable file, which has no session.
+    package let participant: Participant?
+    private let immutable: ImmutableFile?
+    private let writer: Writer?
+    /// The last version that was read; the next transaction on the same version shares its tables.
+    private let recent = Mutex<SnapshotReader?>(nil)
+    private let ringer = Mutex<Ringer?>(nil)
+
+    private init(path: String, options: StoreOptions, participant: Participant?, immutable: ImmutableFile?) {
+        self.path = path
+        self.options = options
+        self.participant = participant
+        self.immutable = immutable
+        writer = participant.map { Writer($0.file) }
+    }
+
+    /// Opens the database at `path`, alone or together with whoever has it open.
+    ///
+    /// - Throws: `OpenError` where the file is at fault, `SessionError` where the others or a side file are, `SystemError` for anything
+    ///   else. Nothing is left open.
+    public static func open(_ path: String, _ options: StoreOptions = StoreOptions()) throws -> Store {
+        if options.access == .immutable {
+            return Store(path: path, options: options, participant: nil, immutable: try ImmutableFile(path: path))
+        }
+        let participant = try Participant.open(path, options.participantOptions)
+        for warning in participant.warnings { options.onWarning(warning) }
+        let store = Store(path: path, options: options, participant: participant, immutable: nil)
+        do {
+            if participant.attachedAs.needsHistoryUpgrade && options.access == .readWrite { try store.upgradeHistory() }
+        } catch {
+            try? store.close(force: true)
+            throw error
+        }
+        return store
+    }
+
+    /// A database without a file, private to this process: it goes with the store.
+    public static func inMemory(_ options: StoreOptions = StoreOptions()) throws -> Store {
+        var options = options
+        options.access = .readWrite
+        options.durability = .memoryOnly
+        return Store(path: "", options: options, participant: try Participant.openPrivate(options.participantOptions), immutable: nil)
+    }
+
+    /// Leaves the session. A second call does nothing. A store that is given up without `close` closes itself.
+    ///
+    /// - Parameter force: close although transactions are open; they must not be used any more. A write transaction must be ended first.
+    /// - Throws: `SessionError.openTransactions`, and the store stays open.
+    public func close(force: Bool = false) throws {
+        recent.withLock { $0 = nil }
+        try participant?.close(force: force)
+    }
+
+    private func session() throws -> Participant {
+        guard let participant else { preconditionFailure("an immutable file has one version and no session; check `options.access`") }
+        return participant
+    }
+
+    // MARK: Reading
+
+    /// Begins a transaction on the newest version; its data and its history stay until it ends.
+    public func beginRead() throws -> ReadTransaction {
+        if let immutable { return ReadTransaction(self, SnapshotReader(immutable), nil) }
+        return try transaction(on: try session().acquireNewest(.live))
+    }
+
+    /// A snapshot of the newest version that never moves; its data stays until it ends, its history does not.
+    public func freeze() throws -> ReadTransaction {
+        if let immutable { return ReadTransaction(self, SnapshotReader(immutable), nil) }
+        return try transaction(on: try session().acquireNewest(.frozen))
+    }
+
+    /// A snapshot of a version that somebody holds, or that is the newest.
+    /// - Throws: `SessionError.badVersion`.
+    public func freeze(_ version: UInt64) throws -> ReadTransaction {
+        if let immutable {
+            if version != 1 { throw SessionError.badVersion(path: path, version: version) }
+            return ReadTransaction(self, SnapshotReader(immutable), nil)
+        }
+        return try transaction(on: try session().acquire(.frozen, version: version))
+    }
+
+    /// A transaction on a version that somebody holds live, or that is the newest.
+    /// - Throws: `SessionError.badVersion`.
+    public func beginRead(_ version: UInt64) throws -> ReadTransaction {
+        if immutable != nil { return try freeze(version) }
+        return try transaction(on: try session().acquire(.live, version: version))
+    }
+
+    private func transaction(on lock: ReadLock) throws -> ReadTransaction {
+        do { return ReadTransaction(self, try reader(of: lock.snapshot), lock) } catch {
+            participant?.release(lock)
+            throw error
+        }
+    }
+
+    /// The tables of a version that the caller has locked.
+    func reader(of snapshot: Snapshot) throws -> SnapshotReader {
+        if let found = recent.withLock({ $0?.snapshot == snapshot ? $0 : nil }) { return found }
+        let reader = try SnapshotReader(try session().file.view(of: snapshot))
+        recent.withLock { $0 = reader }
+        return reader
+    }
+
+    /// The newest version of the session; 1 for an immutable file.
+    public func newestVersion() throws -> UInt64 { try participant?.newestVersion() ?? 1 }
+
+    /// Who takes part, who holds which version since when, and what that costs. An immutable file has no session to report on.
+    public func status() throws -> SessionStatus? { try participant?.status() }
+
+    // MARK: Writing
+
+    /// Begins a write transaction on the newest version when it is our turn. It belongs to the thread that began it.
+    ///
+    /// - Parameter deadline: when to give up waiting for others; by default the options' limit from now.
+    /// - Throws: `SessionError.deadlineExceeded` naming who writes, `tooManyVersions`, and what reading the version may throw.
+    public func beginWrite(deadline: Deadline? = nil) throws -> WriteTransaction {
+        let participant = try writableSession()
+        let limit = deadline ?? participant.deadline
+        Watchdog.shared.expectActivity()
+        _ = try participant.writeQueue.acquire(limit)
+        return try begin(participant, limit)
+    }
+
+    /// Begins a write transaction if nobody writes at the moment; nil otherwise.
+    public func tryBeginWrite() throws -> WriteTransaction? {
+        let participant = try writableSession()
+        guard try participant.writeQueue.tryAcquire() != nil else { return nil }
+        return try begin(participant, participant.deadline)
+    }
+
+    /// Runs `body` in a write transaction and commits it; what `body` throws rolls it back.
+    @discardableResult
+    public func write<Result>(_ body: (WriteTransaction) throws -> Result) throws -> Result {
+        let transaction = try beginWrite()
+        do {
+            let result = try body(transaction)
+            if transaction.isOpen { try transaction.commit() }
+            return result
+        } catch {
+            if transaction.isOpen { transaction.rollback() }
+            throw error
+        }
+    }
+
+    private func writableSession() throws -> Participant {
+        let participant = try session()
+        precondition(options.access == .readWrite, "the store was opened for reading only; open it with access .readWrite to write")
+        try participant.checkOpen()
+        return participant
+    }
+
+    /// The write mutex is held; it is given back if anything fails.
+    private func begin(_ participant: Participant, _ deadline: Deadline) throws -> WriteTransaction {
+        do {
+            if let limit = options.versionCountMax, participant.lockFile.numberOfVersions > UInt64(max(0, limit)) {
+                throw SessionError.tooManyVersions(path: path, limit: limit)
+            }
+            let base = try participant.acquireNewest(.live, deadline)
+            do {
+                guard let writer else { preconditionFailure("a session without a writer") }
+                try writer.alignHeader(with: base.snapshot, options.durability)
+                return try WriteTransaction(self, participant, writer, base)
+            } catch {
+                participant.release(base)
+                throw error
+            }
+        } catch {
+            participant.writeQueue.release()
+            throw error
+        }
+    }
+
+    /// Tells everybody of a commit (coordination.md 5.4, C9).
+    func ring() {
+        if path.isEmpty { return }
+        let present: Ringer = ringer.withLock { ringer in
+            if let ringer { return ringer }
+            let fresh = Ringer(path, options: options.notifierOptions)
+            ringer = fresh
+            return fresh
+        }
+        present.ring()
+    }
+
+    /// Brings the history of the file to the present form by a commit without changes (coordination.md 3.6). Several processes may
+    /// come here at once; who is second finds it done.
+    private func upgradeHistory() throws {
+        if !options.allowsUpgrade { throw OpenError.upgradeRequired(path: path, format: Int(FileHeader.currentFormat)) }
+        let transaction = try beginWrite()
+        if transaction.storedHistorySchemaVersion < Int(options.historyType.schemaVersion) {
+            try transaction.commit()
+        } else {
+            transaction.rollback()
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Notifier
+
+/// How a database is opened. What others in the same session must agree on is marked so.
+public struct StoreOptions: Sendable {
+    /// What may be done with the file.
+    public enum Access: Sendable, Equatable {
+        /// Takes part in the session, reads and writes.
+        case readWrite
+        /// Takes part in the session and only reads; the lock file must be writable all the same.
+        case readOnly
+        /// Nobody writes the file while it is open: no lock file, no side files, no refresh. For read-only media and bundles.
+        case immutable
+    }
+
+    public var access = Access.readWrite
+    /// How far a commit must have come before it is acknowledged. All in the session must agree.
+    public var durability = Durability.full
+    /// Whether each commit leaves a changeset in the file. All in the session must agree; object-layer programs use `.inFile`.
+    public var historyType = HistoryType.inFile
+    /// Make the file if there is none.
+    public var createsFile = true
+    /// A file whose history is older than ours may be changed to the present form; else opening fails.
+    public var allowsUpgrade = true
+    /// More versions than this in use at the same time, and no write transaction begins. Nil: no limit.
+    public var versionCountMax: Int?
+    /// What this store is for; others see it in the status.
+    public var label = ""
+    /// How long any one wait may take: for the session's locks, for our turn to write.
+    public var waitLimit = Duration.seconds(10)
+    /// A directory for the FIFO of commit notices where it cannot lie beside the file. All in the session must agree.
+    public var notifierFallbackDirectory: String?
+    /// Told of things that could not be had and are done without.
+    public var onWarning: @Sendable (String) -> Void = { _ in }
+
+    public init() {}
+
+    var participantOptions: ParticipantOptions {
+        var options = ParticipantOptions()
+        options.durability = durability
+        options.historyType = historyType
+        options.createsFile = createsFile && access == .readWrite
+        options.label = label
+        options.waitLimit = waitLimit
+        return options
+    }
+
+    var notifierOptions: Notifier.Options {
+        Notifier.Options(fallbackDirectory: notifierFallbackDirectory, onWarning: { [onWarning] in onWarning($0.description) })
+    }
+}

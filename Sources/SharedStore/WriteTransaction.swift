@@ -1,0 +1,235 @@
+import CShims
+
+/// What a participant writes with: working memory and free space, kept from one commit to the next.
+///
+/// Not thread-safe: it belongs to the holder of the session's write mutex.
+final class Writer: @unchecked Sendable {
+    // Sendable: only the holder of the write mutex touches it.
+    let file: DatabaseFile
+    let committer: Committer
+    private var memory: WorkingMemory?
+
+    init(_ file: DatabaseFile) {
+        self.file = file
+        committer = Committer(file: file)
+    }
+
+    /// Working memory on `base`, empty.
+    func begin(_ base: Snapshot) throws -> WorkingMemory {
+        if let memory {
+            try memory.begin(base)
+            return memory
+        }
+        let fresh = try WorkingMemory(file: file, base: base)
+        memory = fresh
+        try fresh.begin(base)
+        return fresh
+    }
+
+    /// Makes the header point to the version that the session calls its newest (coordination.md 5.5, W5).
+    ///
+    /// A writer that died between flip and publishing has left the header ahead of the list: its version never was, and its blocks
+    /// are free for us, so before we write the first of them the header must not need them any more.
+    func alignHeader(with newest: Snapshot, _ durability: Durability) throws {
+        if durability == .memoryOnly { return }
+        let header = try file.currentHeader()
+        if header.liveTopRef == UInt64(newest.topRef) && !header.isStreaming { return }
+        let other = 1 - header.liveSlot
+        // The other slot is the one that the newest version was written to, with its format.
+        let knowsFormat = (other == 0 ? header.topRefs.0 : header.topRefs.1) == UInt64(newest.topRef)
+        let format = knowsFormat ? (other == 0 ? header.formats.0 : header.formats.1) : newest.topRef == 0 ? 0 : FileHeader.currentFormat
+        try file.pointHeader(to: newest.topRef, format: format, durability: durability)
+    }
+}
+
+/// A write transaction: changes that nobody sees until `commit`.
+///
+/// There is one at a time over all processes. It belongs to the thread that began it, which must also end it, since the session's
+/// write lock belongs to a thread. One that is given up without an end rolls itself back.
+///
+/// Order of a commit (coordination.md 5.4): changeset, purge, places (C1, C2); control mutex: nodes (C3); syncs and header (C4, C5);
+/// critical flag, version list, flag (C7); control mutex: numbers, waiters (C8); FIFO (C9); lock on the old version (C10); write
+/// mutex (C11). The version is visible to others at C7, when it is durable.
+///
+/// Crash argument: until C5's flag byte the header shows the old version and nothing of it was overwritten; between C5 and C7 the
+/// header is ahead, which the next writer sets right before it writes (`Writer.alignHeader`); C7 is `VersionList.publish`; what
+/// is missing after it are numbers and wake-ups that the next commit brings.
+public final class WriteTransaction {
+    public let store: Store
+    private let participant: Participant
+    private let writer: Writer
+    private let thread = CShims_gettid()
+    private var base: ReadLock
+    private var memory: WorkingMemory
+    private var editing: GroupEditor
+    public private(set) var isOpen = true
+
+    /// The write mutex is held and `base` is a live lock on the newest version; both are ours from here on.
+    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock) throws {
+        self.store = store
+        self.participant = participant
+        self.writer = writer
+        self.base = base
+        memory = try writer.begin(base.snapshot)
+        editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef)
+    }
+
+    deinit { if isOpen { rollback() } }
+
+    /// Changes tables and objects.
+    public var editor: GroupEditor {
+        check()
+        return editing
+    }
+
+    /// The tables as they are now, with all changes made so far.
+    public var group: Group { editor.group }
+
+    /// The version that the transaction started from.
+    public var baseVersion: UInt64 { base.snapshot.version }
+
+    /// Others stand in the queue behind us: a reason to commit soon.
+    public var othersWait: Bool {
+        check()
+        return participant.writeQueue.someoneWaits
+    }
+
+    /// The history's schema version in the file as the transaction found it.
+    var storedHistorySchemaVersion: Int { Arena.untag(editor.topElement(TopSlot.historySchema)) }
+
+    private func check() {
+        precondition(isOpen, "the write transaction has ended; begin another one")
+        precondition(CShims_gettid() == thread, "a write transaction belongs to the thread that began it; end it there")
+    }
+
+    // MARK: Ending
+
+    /// Makes the changes a version that everybody sees.
+    ///
+    /// - Returns: its number.
+    /// - Throws: where nothing was committed; the transaction is over all the same, and the file is as it was before.
+    @discardableResult
+    public func commit() throws -> UInt64 {
+        let next = try publish()
+        finish()
+        return next.version
+    }
+
+    /// Commits, and holds the new version for reading.
+    public func commitAndRead() throws -> ReadTransaction {
+        let next = try publish()
+        // Nobody else can publish or purge before we let the write mutex go, so the version is there.
+        do {
+            let lock = try participant.acquireNewest(.live)
+            finish()
+            return ReadTransaction(store, try store.reader(of: lock.snapshot), lock)
+        } catch {
+            if isOpen { finish() }
+            throw CommittedError(version: next.version, underlying: error)
+        }
+    }
+
+    /// Commits, and goes on with a new write transaction on the new version, without letting anybody in between.
+    /// - Throws: as `commit`; or `CommittedError` where the changes are committed but there is no going on.
+    public func commitAndContinue() throws {
+        let next = try publish()
+        do {
+            let lock = try participant.acquireNewest(.live)
+            participant.release(base)
+            base = lock
+            memory = try writer.begin(base.snapshot)
+            editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef)
+        } catch {
+            finish()
+            throw CommittedError(version: next.version, underlying: error)
+        }
+    }
+
+    /// Forgets all changes.
+    public func rollback() {
+        check()
+        memory.end()
+        finish()
+    }
+
+    /// Gives back everything that the transaction holds (C10, C11).
+    private func finish() {
+        isOpen = false
+        // Before the next writer comes, so that its purge does not find our lock (C10).
+        participant.release(base)
+        participant.writeQueue.release()
+    }
+
+    /// C1 to C9. When it throws, the transaction is over and nothing was published.
+    private func publish() throws -> Snapshot {
+        check()
+        do { return try publishOrThrow() } catch {
+            writer.committer.forgetFreeSpace()
+            memory.end()
+            finish()
+            throw error
+        }
+    }
+
+    private func publishOrThrow() throws -> Snapshot {
+        let durability = store.options.durability
+        let lockFile = participant.lockFile
+        let list = VersionList(lockFile)
+        let deadline = participant.deadline
+        let pinned = try lockFile.with(.list, deadline) { try list.purge() }
+        let version = base.snapshot.version + 1
+        if store.options.historyType == .inFile {
+            try HistoryEditor.append(editing, editing.changes.bytes, newVersion: version, oldestLive: pinned.oldestLive)
+        }
+        let top = try editing.finish()
+        let next = try writer.committer.prepare(base: base.snapshot, arena: memory.arena, topRef: top, pinned: pinned)
+        KillPoint.reach("C3.before")
+        try lockFile.with(.control, deadline) {
+            KillPoint.reach("C3.locked")
+            try writer.committer.store(durability)
+            KillPoint.reach("C3.stored")
+        }
+        KillPoint.reach("C5.before")
+        try writer.committer.flip(durability)
+        KillPoint.reach("C7.before")
+        try lockFile.with(.list, deadline) {
+            lockFile.commitInCriticalPhase = true
+            defer { lockFile.commitInCriticalPhase = false }
+            try list.publish(next)
+        }
+        KillPoint.reach("C7.after")
+        writer.committer.didPublish()
+        memory.end()
+        // From here on the commit has happened, whatever goes wrong: numbers and wake-ups come again with the next one (W7 to W9).
+        try? participant.announce(version: next.version, numberOfVersions: pinned.versions.count + 1, deadline)
+        KillPoint.reach("C9.before")
+        store.ring()
+        return next
+    }
+}
+
+/// The changes were committed, but what should follow failed.
+public struct CommittedError: Error, CustomStringConvertible {
+    /// The version that holds the changes.
+    public let version: UInt64
+    public let underlying: any Error
+    public var description: String { "committed as version \(version), but then: \(underlying)" }
+}
+
+extension ReadTransaction {
+    /// Begins a write transaction when it is our turn, and brings this one to the version that it starts from (coordination.md 5.4).
+    ///
+    /// - Parameter observe: as in `refresh`.
+    public func promote(
+        deadline: Deadline? = nil, _ observe: ((_ version: UInt64, _ changeset: UnsafeRawBufferPointer) throws -> Void)? = nil
+    ) throws -> WriteTransaction {
+        let transaction = try store.beginWrite(deadline: deadline)
+        do {
+            if transaction.baseVersion != version { try advance(to: transaction.baseVersion, observe) }
+            return transaction
+        } catch {
+            transaction.rollback()
+            throw error
+        }
+    }
+}
