@@ -165,9 +165,7 @@ public final class Store: Sendable {
     /// The write mutex is held; it is given back if anything fails.
     private func begin(_ participant: Participant, _ deadline: Deadline) throws -> WriteTransaction {
         do {
-            if let limit = options.versionCountMax, participant.lockFile.numberOfVersions > UInt64(max(0, limit)) {
-                throw SessionError.tooManyVersions(path: path, limit: limit)
-            }
+            if let limit = options.versionCountMax { try participant.checkVersionCount(limit, deadline) }
             let base = try participant.acquireNewest(.live, deadline)
             do {
                 guard let writer else { preconditionFailure("a session without a writer") }

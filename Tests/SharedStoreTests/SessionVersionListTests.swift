@@ -134,7 +134,7 @@ final class SessionVersionListTests: XCTestCase {
         }
         XCTAssertEqual(try records().count, LockFile.recordCountMax - LockFile.recordStep + 1)
         XCTAssertThrowsError(try { while true { try publish(2_000_000) } }()) {
-            XCTAssertEqual($0 as? SessionError, .tooManyVersions(path: file.path, limit: LockFile.recordCountMax))
+            XCTAssertEqual($0 as? SessionError, .tooManyVersions(path: file.path, limit: LockFile.recordCountMax, holders: ""))
         }
         XCTAssertEqual(try records().count, LockFile.recordCountMax)
     }

@@ -10,7 +10,8 @@ func runSessionCommands(_ arguments: [String]) throws -> Int32 {
         guard let command = words.first else { continue }
         var answer: String
         do {
-            answer = try SessionCommands.run(command, Array(words.dropFirst())) ?? "error unknown command \(command)"
+            let arguments = Array(words.dropFirst())
+            answer = try SessionCommands.run(command, arguments) ?? LedgerCommands.run(command, arguments) ?? "error unknown command \(command)"
         } catch {
             answer = "error \(error)"
         }
@@ -192,6 +193,8 @@ enum SessionCommands {
     }
 
     static func closeAll() {
+        _ = try? LedgerCommands.run("ledger-rollback", [])
+        _ = try? LedgerCommands.run("ledger-close", [])
         for participant in participants.reversed() { try? participant.close(force: true) }
         participants = []
     }

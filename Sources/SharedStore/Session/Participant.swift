@@ -150,6 +150,17 @@ package final class Participant: @unchecked Sendable {
     /// The file is at least this long; nobody cuts it during a session.
     private let knownFileSize = Atomic<Int>(0)
 
+    /// Throws where more than `limit` versions are in use. The number in the lock file is that of the last commit, so it is only the
+    /// cheap look; what counts is what is held now, after dead participants were swept.
+    package func checkVersionCount(_ limit: Int, _ deadline: Deadline) throws {
+        if lockFile.numberOfVersions <= UInt64(max(0, limit)) { return }
+        _ = try sweepDeadParticipants(deadline)
+        let count = try lockFile.with(.list, deadline) { try VersionList(lockFile).countInUse() }
+        if count > limit {
+            throw SessionError.tooManyVersions(path: paths.file, limit: limit, holders: (try? status(deadline).holders) ?? "")
+        }
+    }
+
     // MARK: Dead participants
 
     /// Gives back what participants of ours that have died still hold. The watchdog does so too, a little later.

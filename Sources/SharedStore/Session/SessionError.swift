@@ -22,8 +22,8 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
     case deadlineExceeded(path: String, what: String, holder: String)
     /// The version is not, or no longer, in the session.
     case badVersion(path: String, version: UInt64)
-    /// The list of versions has no room left.
-    case tooManyVersions(path: String, limit: Int)
+    /// As many versions are in use as the options, or the version list, allow. `holders` says who holds which, as far as known.
+    case tooManyVersions(path: String, limit: Int, holders: String)
     /// Somebody, perhaps this process, has the file open.
     case inUse(path: String)
     /// Transactions are still open on a store that was to be closed.
@@ -42,8 +42,8 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
         case .unusable(let path, let reason): "\(path): the session cannot go on: \(reason); close the file in all processes and open it again"
         case .deadlineExceeded(let path, let what, let holder): "\(path): gave up waiting for \(what), held by \(holder)"
         case .badVersion(let path, let version): "\(path): version \(version) is no longer available"
-        case .tooManyVersions(let path, let limit):
-            "\(path): more than \(limit) versions are in use at the same time; end old transactions, `status` shows whose they are"
+        case .tooManyVersions(let path, let limit, let holders):
+            "\(path): more than \(limit) versions are in use at the same time\(holders.isEmpty ? "" : ": \(holders)"); end old transactions"
         case .inUse(let path): "\(path): is open in this or another process"
         case .openTransactions(let path, let count): "\(path): \(count) transactions are still open; end them before closing"
         case .closed(let path): "\(path): was closed; open it again"

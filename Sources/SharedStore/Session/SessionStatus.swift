@@ -57,6 +57,26 @@ public struct SessionStatus: Sendable, Equatable {
     public var writer: String?
 }
 
+extension SessionStatus {
+    /// Who holds old versions, oldest pin first, in one line: "version 4 by process 17 (app) since 12 s".
+    public var holders: String {
+        let now = UInt64(SystemCalls.realTimeNanoseconds())
+        var lines = participants.flatMap { participant in
+            participant.pins.map { pin in
+                (pin.since, "version \(pin.version) by process \(participant.processIdentifier) (\(participant.programName)"
+                    + (participant.label.isEmpty ? "" : ", \(participant.label)") + ") for \((now - min(now, pin.since)) / 1_000_000_000) s")
+            }
+        }.sorted { $0.0 < $1.0 }.map(\.1)
+        let foreign = versions.reduce(0) { $0 + $1.unregisteredLockCount }
+        if foreign > 0 { lines.append("\(foreign) by other software") }
+        let shown = lines.prefix(SessionStatus.holderCountMax)
+        return shown.joined(separator: "; ") + (lines.count > shown.count ? "; and \(lines.count - shown.count) more" : "")
+    }
+
+    /// Holders named in one line.
+    static let holderCountMax = 10
+}
+
 extension Participant {
     /// The session as it is now. Takes the control mutex and the list mutex for a moment, and a read lock on the newest version.
     package func status(_ deadline: Deadline? = nil) throws -> SessionStatus {

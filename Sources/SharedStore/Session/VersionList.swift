@@ -108,6 +108,12 @@ package struct VersionList {
         try (0..<capacity()).compactMap { try copy($0) }
     }
 
+    /// How many versions are in use: held by somebody, or the newest.
+    package func countInUse() throws -> Int {
+        let newest = newest
+        return try records().count { $0.index == newest || $0.live > 0 || $0.frozen > 0 || $0.full > 0 }
+    }
+
     // MARK: Read locks
 
     /// Adds one lock on the newest version.
@@ -188,7 +194,7 @@ package struct VersionList {
         let capacity = try capacity()
         for index in 0..<capacity where CShims_load_u64(unchecked(index)) == 0 { return UInt32(index) }
         let grown = capacity + LockFile.recordStep
-        if grown > LockFile.recordCountMax { throw SessionError.tooManyVersions(path: file.path, limit: capacity) }
+        if grown > LockFile.recordCountMax { throw SessionError.tooManyVersions(path: file.path, limit: capacity, holders: "") }
         try SystemCalls.preallocate(file.descriptor, to: LockFile.recordsOffset + grown * LockFile.recordByteCount, path: file.path)
         // An earlier growth may have been cut short after the file was enlarged; what is there now is zero or was never used.
         unchecked(capacity).initializeMemory(as: UInt8.self, repeating: 0, count: LockFile.recordStep * LockFile.recordByteCount)
