@@ -30,6 +30,15 @@ struct RowMask {
         r.words = (words.0 & ~b.words.0, words.1 & ~b.words.1, words.2 & ~b.words.2, words.3 & ~b.words.3)
         return r
     }
+    /// Every row moved down by `distance`, which is 0 to 63.
+    @inline(__always)
+    func shifted(by distance: Int) -> RowMask {
+        if distance == 0 { return self }
+        let d = UInt64(distance), rest = 64 &- UInt64(distance)
+        var r = RowMask()
+        r.words = (words.0 >> d | words.1 << rest, words.1 >> d | words.2 << rest, words.2 >> d | words.3 << rest, words.3 >> d)
+        return r
+    }
     /// Calls `body` with each row, ascending.
     @inline(__always)
     func forEach(_ body: (Int) throws -> Void) rethrows {

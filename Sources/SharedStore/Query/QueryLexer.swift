@@ -1,37 +1,3 @@
-/// A word of the query language with its place in the text.
-struct QueryToken {
-    enum Kind: Equatable {
-        case end
-        /// A name or a keyword; which of them, the parser decides.
-        case word(String)
-        /// A name that cannot be a keyword: `#name`, or one with an escaped blank in it.
-        case name(String)
-        /// Decimal digits without a sign.
-        case digits(String)
-        /// An integer with a sign or in hexadecimal.
-        case integer(String)
-        /// A number with a point, an exponent or an `f`; the `f` is taken off.
-        case fraction(String, isFloat: Bool)
-        case infinity(isNegative: Bool)
-        case nan
-        case string(String)
-        case base64([UInt8])
-        case timestamp(Timestamp)
-        case objectId(ObjectIdValue)
-        case uuid(UUIDValue)
-        /// `$0`, `$K0`
-        case argument(Int), pathArgument(Int)
-        /// `%@`, `%K`, `%d` and its like.
-        case placeholder, pathPlaceholder, numberPlaceholder
-        /// `@count` and its like, without the `@`.
-        case operation(String)
-        case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, and, or, not
-        case plus, minus, star, slash, leftParenthesis, rightParenthesis, leftBrace, rightBrace, leftBracket, rightBracket, comma, dot
-    }
-    var kind: Kind
-    var offset: Int
-}
-
 /// Cuts a query text into tokens (query-language 1). Everything is decided by the bytes alone, so that a text means the same
 /// whatever schema it meets.
 struct QueryLexer {
