@@ -11,7 +11,9 @@ final class GoldenQueryDifferenceTests: XCTestCase {
 
     private func check(_ tag: String, _ wanted: (GoldenQueryTests.Case) throws -> (Answer, [QueryArgument]?)) throws {
         let (file, schema) = try GoldenQueryTests.people()
-        let cases = try GoldenQueryTests.cases { try XCTUnwrap(file.group.table(ofClass: $0)).key }.filter { $0.differs.contains(tag) }
+        let cases = try GoldenQueryTests.cases { try XCTUnwrap(file.group.table(ofClass: $0)).key }.filter {
+            $0.differs.contains(tag)
+        }
         XCTAssertFalse(cases.isEmpty)
         for testCase in cases {
             let (answer, arguments) = try wanted(testCase)
@@ -21,7 +23,8 @@ final class GoldenQueryDifferenceTests: XCTestCase {
 
     func testEveryTagIsSpokenOf() throws {
         let known: Set = [
-            "placeholder", "diacritic", "wordCase", "escape", "emptySubstring", "constantLeft", "numericString", "boolNumber", "orderBool", "stringData",
+            "placeholder", "diacritic", "wordCase", "escape", "emptySubstring", "constantLeft", "numericString", "boolNumber",
+            "orderBool", "stringData",
             "caseIn", "betweenToMany", "allDuplicates", "overflow", "octal", "date32",
         ]
         XCTAssertEqual(Set(try GoldenQueryTests.cases().flatMap(\.differs)), known)
@@ -29,7 +32,8 @@ final class GoldenQueryDifferenceTests: XCTestCase {
 
     func testPlaceholderStandsForItsArgument() throws {
         let (file, _) = try GoldenQueryTests.people()
-        let person = try XCTUnwrap(file.group.table(ofClass: "Person")).key, pet = try XCTUnwrap(file.group.table(ofClass: "Pet")).key
+        let person = try XCTUnwrap(file.group.table(ofClass: "Person")).key,
+            pet = try XCTUnwrap(file.group.table(ofClass: "Pet")).key
         func value(_ value: Mixed) -> QueryArgument { .value(value) }
         let id = Mixed.objectId(try XCTUnwrap(ObjectIdValue("507f1f77bcf86cd799439012")))
         let token = Mixed.uuid(try XCTUnwrap(UUIDValue("3b241101-e2bb-4255-8caf-4136c566a962")))
@@ -47,7 +51,10 @@ final class GoldenQueryDifferenceTests: XCTestCase {
             "boss == %@": (boss, .like("boss == $0", boss)),
             "boss != %@": (boss, .like("boss != $0", boss)),
             "boss > %@": (boss, .error(.operation)),
-            "boss IN %@": ([.list([.link(person, ObjectKey(0)), .link(person, ObjectKey(1))])], .like("boss == $0 OR boss == $1", boss + [value(.link(person, ObjectKey(1)))])),
+            "boss IN %@": (
+                [.list([.link(person, ObjectKey(0)), .link(person, ObjectKey(1))])],
+                .like("boss == $0 OR boss == $1", boss + [value(.link(person, ObjectKey(1)))])
+            ),
             "ANY pets == %@": ([value(.link(pet, ObjectKey(3)))], .like("ANY pets == $0", [value(.link(pet, ObjectKey(3)))])),
             "attrs[%@] ==[c] %@": ([value(.string("color")), value(.string("RED"))], .like("attrs['color'] ==[c] 'red'")),
             "team['lead'] == %@": (boss, .like("team.lead == $0", boss)),
@@ -75,9 +82,12 @@ final class GoldenQueryDifferenceTests: XCTestCase {
         }
         try check("diacritic") { testCase in
             switch testCase.text {
-            case "name BEGINSWITH[d] 'E'": return (try keys { $0.folding(options: .diacriticInsensitive, locale: nil).hasPrefix("E") }, nil)
+            case "name BEGINSWITH[d] 'E'":
+                return (try keys { $0.folding(options: .diacriticInsensitive, locale: nil).hasPrefix("E") }, nil)
             case "name CONTAINS[cd] 'jose'":
-                return (try keys { $0.folding(options: [.diacriticInsensitive, .caseInsensitive], locale: nil).contains("jose") }, nil)
+                return (
+                    try keys { $0.folding(options: [.diacriticInsensitive, .caseInsensitive], locale: nil).contains("jose") }, nil
+                )
             default: return (.error(.operation), nil)
             }
         }
@@ -86,25 +96,31 @@ final class GoldenQueryDifferenceTests: XCTestCase {
     func testWordsOfTheLanguageMayStandInAnyCase() throws {
         let equivalents = [
             "member == NO": "member == false", "member == True": "member == true", "name In {'Ann'}": "name IN {'Ann'}",
-            "Any tags == 'vip'": "ANY tags == 'vip'", "Some tags == 'vip'": "ANY tags == 'vip'", "None tags == 'vip'": "NONE tags == 'vip'",
+            "Any tags == 'vip'": "ANY tags == 'vip'", "Some tags == 'vip'": "ANY tags == 'vip'",
+            "None tags == 'vip'": "NONE tags == 'vip'",
         ]
         try check("wordCase") { (.like(try XCTUnwrap(equivalents[$0.text], $0.text)), nil) }
     }
 
     func testEscapesAreDecoded() throws {
         let decoded: [String: (String, String)] = [
-            "name == 'O\\'Hara'": ("name == $0", "O'Hara"), "name == \"tab\\there\"": ("name == $0", "tab\there"), "name == '\\u00e9'": ("name == $0", "é"),
-            "name LIKE \"A\\\\*\"": ("name LIKE $0", "A\\*"), "name LIKE[c] \"A\\\\*\"": ("name LIKE[c] $0", "A\\*"), "nick LIKE \"A\\\\*\"": ("nick LIKE $0", "A\\*"),
+            "name == 'O\\'Hara'": ("name == $0", "O'Hara"), "name == \"tab\\there\"": ("name == $0", "tab\there"),
+            "name == '\\u00e9'": ("name == $0", "é"),
+            "name LIKE \"A\\\\*\"": ("name LIKE $0", "A\\*"), "name LIKE[c] \"A\\\\*\"": ("name LIKE[c] $0", "A\\*"),
+            "nick LIKE \"A\\\\*\"": ("nick LIKE $0", "A\\*"),
             "NOT name LIKE \"A\\\\*\"": ("NOT name LIKE $0", "A\\*"), "name == 'tab\\there'": ("name == $0", "tab\there"),
-            "name == 'tab\\\\there'": ("name == $0", "tab\\there"), "name == 'line\\nbreak'": ("name == $0", "line\nbreak"), "name == '\\u00E9'": ("name == $0", "é"),
-            "name CONTAINS '\\/'": ("name CONTAINS $0", "/"), "name CONTAINS '\\0'": ("name CONTAINS $0", "\0"), "name CONTAINS '\\b\\f\\r'": ("name CONTAINS $0", "\u{8}\u{C}\r"),
+            "name == 'tab\\\\there'": ("name == $0", "tab\\there"), "name == 'line\\nbreak'": ("name == $0", "line\nbreak"),
+            "name == '\\u00E9'": ("name == $0", "é"),
+            "name CONTAINS '\\/'": ("name CONTAINS $0", "/"), "name CONTAINS '\\0'": ("name CONTAINS $0", "\0"),
+            "name CONTAINS '\\b\\f\\r'": ("name CONTAINS $0", "\u{8}\u{C}\r"),
         ]
         try check("escape") { testCase in
             let (text, value) = try XCTUnwrap(decoded[testCase.text], testCase.text)
             return (.like(text, [.value(.string(value))]), nil)
         }
         let (file, schema) = try GoldenQueryTests.people()
-        XCTAssertEqual(try Query("name == 'O\\'Hara' OR name == '\\u00e9'", class: "Person", schema: schema).run(in: file.group).count, 2)
+        XCTAssertEqual(
+            try Query("name == 'O\\'Hara' OR name == '\\u00e9'", class: "Person", schema: schema).run(in: file.group).count, 2)
     }
 
     func testNothingContainsAnEmptyOrNullPart() throws {
@@ -157,14 +173,17 @@ final class GoldenQueryDifferenceTests: XCTestCase {
     func testCaseIsFoldedInListsToo() throws {
         let equivalents = [
             "name IN[c] {'ann', 'bob'}": "name ==[c] 'ann' OR name ==[c] 'bob'", "string IN[c] {\"\"}": "string == ''",
-            "nick IN[c] {'ann', null}": "nick ==[c] 'ann' OR nick == null", "name IN[c] {'ANN', 'BOB'}": "name ==[c] 'ann' OR name ==[c] 'bob'",
-            "NOT name IN[c] {'ANN', 'BOB'}": "NOT (name ==[c] 'ann' OR name ==[c] 'bob')", "name IN[c] {'ann', 5}": "name ==[c] 'ann'",
+            "nick IN[c] {'ann', null}": "nick ==[c] 'ann' OR nick == null",
+            "name IN[c] {'ANN', 'BOB'}": "name ==[c] 'ann' OR name ==[c] 'bob'",
+            "NOT name IN[c] {'ANN', 'BOB'}": "NOT (name ==[c] 'ann' OR name ==[c] 'bob')",
+            "name IN[c] {'ann', 5}": "name ==[c] 'ann'",
             "name ==[c] {'ann', 'bob'}": "name ==[c] 'ann' OR name ==[c] 'bob'",
         ]
         try check("caseIn") { testCase in
             if let text = equivalents[testCase.text] { return (.like(text), nil) }
             // `title IN[c] {'x'}`
-            let constant = try XCTUnwrap(testCase.text.firstIndex(of: "{")), property = try XCTUnwrap(testCase.text.firstIndex(of: " "))
+            let constant = try XCTUnwrap(testCase.text.firstIndex(of: "{")),
+                property = try XCTUnwrap(testCase.text.firstIndex(of: " "))
             return (.like("\(testCase.text[..<property]) ==[c] \(testCase.text[constant...].dropFirst().dropLast())"), nil)
         }
     }
@@ -180,16 +199,20 @@ final class GoldenQueryDifferenceTests: XCTestCase {
 
     func testAllHoldsThoughAListedValueStandsTwice() throws {
         let (file, schema) = try GoldenQueryTests.people()
-        let cases = try GoldenQueryTests.cases { try XCTUnwrap(file.group.table(ofClass: $0)).key }.filter { $0.differs.contains("allDuplicates") }
+        let cases = try GoldenQueryTests.cases { try XCTUnwrap(file.group.table(ofClass: $0)).key }.filter {
+            $0.differs.contains("allDuplicates")
+        }
         XCTAssertFalse(cases.isEmpty)
         for testCase in cases {
-            let keys = try Query(testCase.text, arguments: testCase.arguments, class: testCase.className, schema: schema).run(in: file.group)
+            let keys = try Query(testCase.text, arguments: testCase.arguments, class: testCase.className, schema: schema).run(
+                in: file.group)
             let recorded = Set(try XCTUnwrap(testCase.keys))
             XCTAssertTrue(recorded.isSubset(of: keys), testCase.text)
             // What came in addition: three values or more, of which one stands twice, and no value that is not listed.
             let path = testCase.text.dropFirst(4).prefix { $0 != " " }
             let outside = testCase.text.replacingOccurrences(of: "ALL \(path) IN", with: "ANY \(path) == NONE")
-            let others = Set(try Query(outside, arguments: testCase.arguments, class: testCase.className, schema: schema).run(in: file.group))
+            let others = Set(
+                try Query(outside, arguments: testCase.arguments, class: testCase.className, schema: schema).run(in: file.group))
             let table = try XCTUnwrap(file.group.table(ofClass: testCase.className))
             let column = try XCTUnwrap(table.column(named: String(path)))
             try table.forEachObject { row in
@@ -217,10 +240,13 @@ final class GoldenQueryDifferenceTests: XCTestCase {
     }
 
     func testDatesAreNotCutTo32Bits() throws {
-        let seconds = ["1900-01-01@00:00:00": "T-2208988800:0", "2100-01-01@00:00:00": "T4102444800:0",
-                       "9999-12-31@23:59:59:999999999": "T253402300799:999999999", "10000-01-01@00:00:00": "T253402300800:0"]
+        let seconds = [
+            "1900-01-01@00:00:00": "T-2208988800:0", "2100-01-01@00:00:00": "T4102444800:0",
+            "9999-12-31@23:59:59:999999999": "T253402300799:999999999", "10000-01-01@00:00:00": "T253402300800:0",
+        ]
         try check("date32") { testCase in
-            let date = try XCTUnwrap(seconds.keys.first { testCase.text.contains($0) && !testCase.text.contains("0" + $0) }, testCase.text)
+            let date = try XCTUnwrap(
+                seconds.keys.first { testCase.text.contains($0) && !testCase.text.contains("0" + $0) }, testCase.text)
             return (.like(testCase.text.replacingOccurrences(of: date, with: try XCTUnwrap(seconds[date]))), nil)
         }
     }

@@ -45,12 +45,14 @@ final class GoldenQueryTests: XCTestCase {
             case ("$double", let text as String): return .double(try XCTUnwrap(Double(text)))
             case ("$float", let text as String): return .float(try XCTUnwrap(Float(text)))
             case ("$data", let text as String): return .binary([UInt8](try XCTUnwrap(Data(base64Encoded: text))))
-            case ("$date", let parts as [NSNumber]): return .timestamp(Timestamp(seconds: parts[0].int64Value, nanoseconds: parts[1].int32Value))
+            case ("$date", let parts as [NSNumber]):
+                return .timestamp(Timestamp(seconds: parts[0].int64Value, nanoseconds: parts[1].int32Value))
             case ("$oid", let text as String): return .objectId(try XCTUnwrap(ObjectIdValue(text)))
             case ("$uuid", let text as String): return .uuid(try XCTUnwrap(UUIDValue(text)))
             case ("$decimal", let text as String): return .decimal(try XCTUnwrap(Decimal128Bits(text)))
             case ("$link", let parts as [Any]):
-                return .link(try tables(try XCTUnwrap(parts[0] as? String)), ObjectKey(try XCTUnwrap(parts[1] as? NSNumber).int64Value))
+                return .link(
+                    try tables(try XCTUnwrap(parts[0] as? String)), ObjectKey(try XCTUnwrap(parts[1] as? NSNumber).int64Value))
             default: throw QueryError(.argument, "unknown form \(form)")
             }
         default: throw QueryError(.argument, "unknown value \(json)")
@@ -69,7 +71,8 @@ final class GoldenQueryTests: XCTestCase {
             Case(
                 className: try XCTUnwrap(json["class"] as? String), text: try XCTUnwrap(json["predicate"] as? String),
                 arguments: try (json["arguments"] as? [Any] ?? []).map { try argument($0, tables) },
-                keys: (json["keys"] as? [NSNumber])?.map { ObjectKey($0.int64Value) }, errorKind: (json["error"] as? [String: Any])?["kind"] as? String,
+                keys: (json["keys"] as? [NSNumber])?.map { ObjectKey($0.int64Value) },
+                errorKind: (json["error"] as? [String: Any])?["kind"] as? String,
                 differs: Set(json["differs"] as? [String] ?? []))
         }
     }
@@ -85,9 +88,15 @@ final class GoldenQueryTests: XCTestCase {
             guard let isExpected else { continue }
             do {
                 _ = try QueryParser.parse(testCase.text, arguments: testCase.arguments)
-                if !isExpected { failures += 1; XCTFail("parsed: \(testCase.text)") }
+                if !isExpected {
+                    failures += 1
+                    XCTFail("parsed: \(testCase.text)")
+                }
             } catch {
-                if isExpected { failures += 1; XCTFail("\(testCase.text): \(error)") }
+                if isExpected {
+                    failures += 1
+                    XCTFail("\(testCase.text): \(error)")
+                }
             }
             if failures > 20 { break }
         }
@@ -119,27 +128,42 @@ final class GoldenQueryTests: XCTestCase {
         "dateList.@max <= double": ("@max of dates exists; a date is no double", .error(.type)),
         "dateOptList.@max != T-62135596800:0": ("@max of dates exists", .complement("dateOptList.@max == T-62135596800:0")),
         "dateOptList.@max == null": ("@max of dates exists; no element that is not null", .like("ALL dateOptList == null")),
-        "dateOptList.@max == date": ("@max of dates exists", .like("ANY dateOptList == date AND ALL dateOptList <= date OR ANY dateOptList == date AND NONE dateOptList > date")),
+        "dateOptList.@max == date": (
+            "@max of dates exists",
+            .like("ANY dateOptList == date AND ALL dateOptList <= date OR ANY dateOptList == date AND NONE dateOptList > date")
+        ),
         "dateOptList.@min == null": ("@min of dates exists", .like("ALL dateOptList == null")),
         "dateSet.@max >= decimal": ("@max of dates exists; a date is no number", .error(.type)),
-        "floatMap.@keys != 'a'": ("an accident of the original with maps that are empty", .like("ANY floatMap.@keys != 'a' AND floatMap.@count > 0")),
+        "floatMap.@keys != 'a'": (
+            "an accident of the original with maps that are empty", .like("ANY floatMap.@keys != 'a' AND floatMap.@count > 0")
+        ),
         "attrs.@keys == attrs.@values": ("two collections of values cannot be compared", .error(.type)),
         "marks.@avg == '3.5'": ("not the leading digits of a string count, but the number", .like("marks.@avg == 3.5")),
         "n ==[c] '7'": ("a string is no number, as in the cases with the tag numericString", .error(.type)),
         "n IN[c] {'7'}": ("a string is no number", .like("FALSEPREDICATE")),
         "_id ==[c] '4'": ("a string is no number", .error(.type)),
         "_id IN[c] {'4'}": ("a string is no number", .like("FALSEPREDICATE")),
-        "{'Ann', 'Bob'} CONTAINS name": ("no constant left of a string operator, as in the cases with the tag constantLeft", .error(.operation)),
-        "tags BEGINSWITH ALL {'v', ''}": ("nothing begins with nothing, as in the cases with the tag emptySubstring", .like("FALSEPREDICATE")),
+        "{'Ann', 'Bob'} CONTAINS name": (
+            "no constant left of a string operator, as in the cases with the tag constantLeft", .error(.operation)
+        ),
+        "tags BEGINSWITH ALL {'v', ''}": (
+            "nothing begins with nothing, as in the cases with the tag emptySubstring", .like("FALSEPREDICATE")
+        ),
         "SUBQUERY(friends, $f, $f.age > 10).@count > 0": ("subqueries over sets are possible", .like("ANY friends.age > 10")),
         "SUBQUERY(friends, $f, $f.boss.name == 'Ann').@count == 1": (
             "subqueries over sets are possible",
-            .like("ANY friends.boss.name == 'Ann' AND NOT SUBQUERY(friends, $f, $f.boss.name == 'Ann').@count > 1")),
-        "SUBQUERY(friends, $f, ANY $f.pets.age > 10).@count > 0": ("subqueries over sets are possible", .like("ANY friends.pets.age > 10")),
+            .like("ANY friends.boss.name == 'Ann' AND NOT SUBQUERY(friends, $f, $f.boss.name == 'Ann').@count > 1")
+        ),
+        "SUBQUERY(friends, $f, ANY $f.pets.age > 10).@count > 0": (
+            "subqueries over sets are possible", .like("ANY friends.pets.age > 10")
+        ),
         "SUBQUERY(friends, $f, SUBQUERY($f.pets, $p, $p.age > 10).@count > 0).@count > 0": (
-            "subqueries over sets are possible", .like("ANY friends.pets.age > 10")),
+            "subqueries over sets are possible", .like("ANY friends.pets.age > 10")
+        ),
         "SUBQUERY(friends, $f, $f.friends.@count > 0 AND $f.friends.@count < 3).@count >= 2": (
-            "subqueries over sets are possible", .like("SUBQUERY(friends, $f, $f.friends.@count == 1 OR $f.friends.@count == 2).@count >= 2")),
+            "subqueries over sets are possible",
+            .like("SUBQUERY(friends, $f, $f.friends.@count == 1 OR $f.friends.@count == 2).@count >= 2")
+        ),
     ]
 
     /// What a case must give.
@@ -151,7 +175,10 @@ final class GoldenQueryTests: XCTestCase {
         case complement(String)
         case keys([ObjectKey])
 
-        func check(_ text: String, _ arguments: [QueryArgument], _ className: String, _ file: ImmutableFile, _ schema: GroupQuerySchema, line: UInt = #line) {
+        func check(
+            _ text: String, _ arguments: [QueryArgument], _ className: String, _ file: ImmutableFile, _ schema: GroupQuerySchema,
+            line: UInt = #line
+        ) {
             func run(_ text: String, _ arguments: [QueryArgument]) throws -> [ObjectKey] {
                 try Query(text, arguments: arguments, class: className, schema: schema).run(in: file.group)
             }
@@ -159,7 +186,9 @@ final class GoldenQueryTests: XCTestCase {
                 let wanted: [ObjectKey]
                 switch self {
                 case .error(let kind):
-                    XCTAssertThrowsError(try run(text, arguments), text, line: line) { XCTAssertEqual(($0 as? QueryError)?.kind, kind, "\(text): \($0)", line: line) }
+                    XCTAssertThrowsError(try run(text, arguments), text, line: line) {
+                        XCTAssertEqual(($0 as? QueryError)?.kind, kind, "\(text): \($0)", line: line)
+                    }
                     return
                 case .like(let other, let otherArguments): wanted = try run(other, otherArguments)
                 case .complement(let other):
@@ -188,10 +217,12 @@ final class GoldenQueryTests: XCTestCase {
             }
             let result: String
             do {
-                let keys = try Query(testCase.text, arguments: testCase.arguments, class: testCase.className, schema: schema).run(in: file.group)
+                let keys = try Query(testCase.text, arguments: testCase.arguments, class: testCase.className, schema: schema).run(
+                    in: file.group)
                 if keys == testCase.keys { continue }
                 if let expected = testCase.keys {
-                    result = "wanted \(expected.count), missing \(Set(expected).subtracting(keys).sorted()), surplus \(Set(keys).subtracting(expected).sorted())"
+                    result =
+                        "wanted \(expected.count), missing \(Set(expected).subtracting(keys).sorted()), surplus \(Set(keys).subtracting(expected).sorted())"
                 } else {
                     result = "wanted an error of kind \(testCase.errorKind ?? ""), got \(keys.count) keys"
                 }

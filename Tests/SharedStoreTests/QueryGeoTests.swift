@@ -43,7 +43,9 @@ final class QueryGeoTests: XCTestCase {
         XCTAssertNil(area(.polygon([square(0, 2), square(1, 3)])), "the hole crosses the outline")
     }
 
-    private func square(_ low: Double, _ high: Double) -> [GeoPoint] { [p(low, low), p(high, low), p(high, high), p(low, high), p(low, low)] }
+    private func square(_ low: Double, _ high: Double) -> [GeoPoint] {
+        [p(low, low), p(high, low), p(high, high), p(low, high), p(low, low)]
+    }
 
     func testAPolygonHoldsWhatLiesInsideItsOutlineAndOutsideItsHoles() throws {
         let polygon = try XCTUnwrap(area(.polygon([square(-1, 2), square(0.25, 0.75)])))

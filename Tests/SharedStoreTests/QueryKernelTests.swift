@@ -15,7 +15,9 @@ final class QueryKernelTests: XCTestCase {
         memory[4] = widthCode
         for (i, shift) in [(5, 16), (6, 8), (7, 0)] { memory[i] = UInt8(truncatingIfNeeded: values.count >> shift) }
         for (i, value) in values.enumerated() {
-            for bit in 0..<width where value >> Int64(bit) & 1 != 0 { memory[8 + (i * width + bit) / 8] |= 1 << UInt8((i * width + bit) % 8) }
+            for bit in 0..<width where value >> Int64(bit) & 1 != 0 {
+                memory[8 + (i * width + bit) / 8] |= 1 << UInt8((i * width + bit) % 8)
+            }
         }
         try body(Node(ref: 24, header: UnsafeRawPointer(memory.baseAddress!)))
     }
@@ -41,24 +43,32 @@ final class QueryKernelTests: XCTestCase {
             let (least, greatest) = limits(widthCode)
             for count in [0, 1, 2, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 200, 255, 256] {
                 let values = (0..<count).map { _ in
-                    random.next() % 4 == 0 ? (random.next() % 2 == 0 ? least : greatest) : Int64.random(in: least...greatest, using: &random)
+                    random.next() % 4 == 0
+                        ? (random.next() % 2 == 0 ? least : greatest) : Int64.random(in: least...greatest, using: &random)
                 }
                 withNode(widthCode, values) { node in
                     XCTAssertEqual((0..<count).map { node.unchecked($0) }, values)
                     XCTAssertEqual(ScanKernels.sum(node), values.reduce(0, &+), "width \(widthCode), \(count) values")
-                    var ranges: [(Int64, Int64)] = [(.min, .max), (least, greatest), (.min, -1), (0, 0), (1, .max), (greatest, .max), (.min, least), (5, 4)]
+                    var ranges: [(Int64, Int64)] = [
+                        (.min, .max), (least, greatest), (.min, -1), (0, 0), (1, .max), (greatest, .max), (.min, least), (5, 4),
+                    ]
                     for _ in 0..<6 {
-                        let a = Int64.random(in: least...greatest, using: &random), b = Int64.random(in: least...greatest, using: &random)
+                        let a = Int64.random(in: least...greatest, using: &random),
+                            b = Int64.random(in: least...greatest, using: &random)
                         ranges.append((min(a, b), max(a, b)))
                         ranges.append((a, a))
                     }
                     for (low, high) in ranges {
                         let wanted = values.indices.filter { values[$0] >= low && values[$0] <= high }
-                        XCTAssertEqual(ScanKernels.count(node, in: low, high), wanted.count, "width \(widthCode), \(count) values in \(low)...\(high)")
+                        XCTAssertEqual(
+                            ScanKernels.count(node, in: low, high), wanted.count,
+                            "width \(widthCode), \(count) values in \(low)...\(high)")
                         for first in [0, 1] where first <= count {
                             var found: [Int] = []
                             ScanKernels.rows(node, first: first, count: count - first, in: low, high).forEach { found.append($0) }
-                            XCTAssertEqual(found, wanted.map { $0 - first }.filter { $0 >= 0 }, "width \(widthCode), \(count) values from \(first) in \(low)...\(high)")
+                            XCTAssertEqual(
+                                found, wanted.map { $0 - first }.filter { $0 >= 0 },
+                                "width \(widthCode), \(count) values from \(first) in \(low)...\(high)")
                         }
                     }
                 }
@@ -70,7 +80,9 @@ final class QueryKernelTests: XCTestCase {
         var random = SplitMix(seed: 11)
         for widthCode: UInt8 in 4...7 {
             let (least, greatest) = limits(widthCode)
-            let values = (0..<70_000).map { i in i % 3 == 0 ? greatest : i % 3 == 1 ? least : Int64.random(in: least...greatest, using: &random) }
+            let values = (0..<70_000).map { i in
+                i % 3 == 0 ? greatest : i % 3 == 1 ? least : Int64.random(in: least...greatest, using: &random)
+            }
             withNode(widthCode, values) { node in
                 XCTAssertEqual(ScanKernels.sum(node), values.reduce(0, &+))
                 XCTAssertEqual(ScanKernels.count(node, in: least, least), values.filter { $0 == least }.count)

@@ -2,7 +2,8 @@ import TestSupport
 
 @testable import SharedStore
 
-/// The order of sorting, written anew: null, truth values, numbers with NaN first, strings, data, dates, links; nil (behind a null link) last.
+/// The order of sorting, written anew: null, truth values, numbers with NaN first, strings, data, dates, links; nil (behind a
+/// null link) last.
 enum NaiveOrder {
     static func value(_ world: QueryRandomWorld, _ key: Int64, _ path: String) -> NaiveValue? {
         let parts = path.split(separator: ".").map(String.init)
@@ -37,10 +38,13 @@ enum NaiveOrder {
         guard let b else { return -1 }
         func order<T: Comparable>(_ x: T, _ y: T) -> Int { x < y ? -1 : x == y ? 0 : 1 }
         if case .int(let x) = a, case .int(let y) = b { return order(x, y) }
-        if let x = number(a), let y = number(b) { return x.isNaN || y.isNaN ? order(x.isNaN ? 0 : 1, y.isNaN ? 0 : 1) : order(x, y) }
+        if let x = number(a), let y = number(b) {
+            return x.isNaN || y.isNaN ? order(x.isNaN ? 0 : 1, y.isNaN ? 0 : 1) : order(x, y)
+        }
         switch (a, b) {
         case (.bool(let x), .bool(let y)): return order(x ? 1 : 0, y ? 1 : 0)
-        case (.string(let x), .string(let y)): return Array(x.utf8) == Array(y.utf8) ? 0 : x.utf8.lexicographicallyPrecedes(y.utf8) ? -1 : 1
+        case (.string(let x), .string(let y)):
+            return Array(x.utf8) == Array(y.utf8) ? 0 : x.utf8.lexicographicallyPrecedes(y.utf8) ? -1 : 1
         case (.data(let x), .data(let y)): return x == y ? 0 : x.lexicographicallyPrecedes(y) ? -1 : 1
         case (.date(let s, let n), .date(let t, let m)): return s != t ? order(s, t) : order(n, m)
         case (.link(let x), .link(let y)): return order(x, y)
@@ -102,20 +106,24 @@ indirect enum NaivePredicate {
             return isMirrored ? "\(Self.literal(value)) \(mirrored) \(path)" : "\(path) \(operation) \(Self.literal(value))"
         case .isIn(let path, let values): return "\(path) IN {\(values.map(Self.literal).joined(separator: ", "))}"
         case .between(let path, let low, let high): return "\(path) BETWEEN {\(Self.literal(low)), \(Self.literal(high))}"
-        case .strings(let path, let operation, let isFolded, let part): return "\(path) \(operation)\(isFolded ? "[c]" : "") '\(part)'"
+        case .strings(let path, let operation, let isFolded, let part):
+            return "\(path) \(operation)\(isFolded ? "[c]" : "") '\(part)'"
         case .twoColumns(let a, let operation, let b): return "\(a) \(operation) \(b)"
-        case .elements(let quantifier, let path, let operation, let value): return "\(quantifier) \(path) \(operation) \(Self.literal(value))"
+        case .elements(let quantifier, let path, let operation, let value):
+            return "\(quantifier) \(path) \(operation) \(Self.literal(value))"
         case .count(let path, let operation, let n): return "\(path).@count \(operation) \(n)"
         case .aggregate(let path, let operation, let n): return "\(path) \(operation) \(n)"
         case .subquery(let conditions, let operation, let n):
-            return "SUBQUERY(links, $x, \(conditions.map { "$x.\($0.0) \($0.1) \($0.2)" }.joined(separator: " AND "))).@count \(operation) \(n)"
+            return
+                "SUBQUERY(links, $x, \(conditions.map { "$x.\($0.0) \($0.1) \($0.2)" }.joined(separator: " AND "))).@count \(operation) \(n)"
         case .mapValue(let key, let operation, let value): return "map['\(key)'] \(operation) \(Self.literal(value))"
         }
     }
 
     // MARK: Meaning
 
-    /// One value against another. `own`: a property of the class itself against a constant on its right; `ofString`: and a String property.
+    /// One value against another. `own`: a property of the class itself against a constant on its right; `ofString`: and a String
+    /// property.
     static func compare(_ left: NaiveValue, _ operation: String, _ right: NaiveValue, own: Bool, ofString: Bool = false) -> Bool {
         if own, let x = NaiveOrder.number(left), let y = NaiveOrder.number(right), x.isNaN || y.isNaN {
             // IEEE between values of the same kind.
@@ -163,7 +171,9 @@ indirect enum NaivePredicate {
         }
     }
 
-    private static func compare(_ a: Int64, _ operation: String, _ b: Int64) -> Bool { compare(.int(a), operation, .int(b), own: true) }
+    private static func compare(_ a: Int64, _ operation: String, _ b: Int64) -> Bool {
+        compare(.int(a), operation, .int(b), own: true)
+    }
 
     /// ASCII and Latin-1 letters in lower case.
     private static func folded(_ text: String) -> [UInt32] {
@@ -177,7 +187,8 @@ indirect enum NaivePredicate {
     }
 
     private static func substring(_ text: String, _ operation: String, _ part: String, isFolded: Bool) -> Bool {
-        let a = isFolded ? folded(text) : text.unicodeScalars.map(\.value), b = isFolded ? folded(part) : part.unicodeScalars.map(\.value)
+        let a = isFolded ? folded(text) : text.unicodeScalars.map(\.value),
+            b = isFolded ? folded(part) : part.unicodeScalars.map(\.value)
         switch operation {
         case "==": return a == b
         case "!=": return a != b
@@ -199,7 +210,9 @@ indirect enum NaivePredicate {
         return like(text.dropFirst(), pattern.dropFirst())
     }
 
-    private static func single(_ world: QueryRandomWorld, _ key: Int64, _ path: String) -> NaiveValue { NaiveOrder.value(world, key, path) ?? .null }
+    private static func single(_ world: QueryRandomWorld, _ key: Int64, _ path: String) -> NaiveValue {
+        NaiveOrder.value(world, key, path) ?? .null
+    }
 
     private static func elements(_ world: QueryRandomWorld, _ key: Int64, _ path: String) -> [NaiveValue] {
         let parts = path.split(separator: ".").map(String.init)
@@ -222,22 +235,29 @@ indirect enum NaivePredicate {
         case .or(let parts): return parts.contains { $0.holds(world, key) }
         case .not(let inner): return !inner.holds(world, key)
         case .value(let path, let type, let operation, let value, let isMirrored):
-            return Self.compare(Self.single(world, key, path), operation, value, own: !path.contains(".") && !isMirrored && type != .mixed, ofString: type == .string)
-        case .isIn(let path, let values): return values.contains { Self.compare(Self.single(world, key, path), "==", $0, own: !path.contains(".")) }
+            return Self.compare(
+                Self.single(world, key, path), operation, value, own: !path.contains(".") && !isMirrored && type != .mixed,
+                ofString: type == .string)
+        case .isIn(let path, let values):
+            return values.contains { Self.compare(Self.single(world, key, path), "==", $0, own: !path.contains(".")) }
         case .between(let path, let low, let high):
             let value = Self.single(world, key, path)
-            return Self.compare(value, ">=", low, own: true, ofString: true) && Self.compare(value, "<=", high, own: true, ofString: true)
+            return Self.compare(value, ">=", low, own: true, ofString: true)
+                && Self.compare(value, "<=", high, own: true, ofString: true)
         case .strings(let path, let operation, let isFolded, let part):
             guard case .string(let text) = Self.single(world, key, path) else { return operation == "!=" }
             return Self.substring(text, operation, part, isFolded: isFolded)
-        case .twoColumns(let a, let operation, let b): return Self.compare(Self.single(world, key, a), operation, Self.single(world, key, b), own: false)
+        case .twoColumns(let a, let operation, let b):
+            return Self.compare(Self.single(world, key, a), operation, Self.single(world, key, b), own: false)
         case .elements(let quantifier, let path, let operation, let value):
             let matching = Self.elements(world, key, path).map { Self.compare($0, operation, value, own: false) }
-            return quantifier == "ANY" ? matching.contains(true) : quantifier == "ALL" ? !matching.contains(false) : !matching.contains(true)
+            return quantifier == "ANY"
+                ? matching.contains(true) : quantifier == "ALL" ? !matching.contains(false) : !matching.contains(true)
         case .count(let path, let operation, let n):
             if path == "back" { return Self.compare(Int64(Self.elements(world, key, "back.small").count), operation, n) }
             return Self.compare(Int64(world.things[key]?.lists[path]?.count ?? 0), operation, n)
-        case .aggregate(let path, let operation, let n): return Self.compare(Self.aggregate(world, key, path), operation, .int(n), own: false)
+        case .aggregate(let path, let operation, let n):
+            return Self.compare(Self.aggregate(world, key, path), operation, .int(n), own: false)
         case .subquery(let conditions, let operation, let n):
             let found = (world.things[key]?.lists["links"] ?? []).filter { target in
                 guard case .link(let other) = target else { return false }
@@ -278,7 +298,9 @@ indirect enum NaivePredicate {
             default: return .not(Self.random(&random, depth: depth - 1, world))
             }
         }
-        func constant(_ name: String, _ type: ColumnType) -> NaiveValue { random.next() % 10 == 0 ? .null : QueryRandomWorld.value(name, type, &random) }
+        func constant(_ name: String, _ type: ColumnType) -> NaiveValue {
+            random.next() % 10 == 0 ? .null : QueryRandomWorld.value(name, type, &random)
+        }
         let scalar = pick(QueryRandomWorld.scalars)
         let path = random.next() % 5 == 0 ? "link." + scalar.name : scalar.name
         let operations = scalar.type == .bool ? ["==", "!="] : orders
@@ -293,29 +315,53 @@ indirect enum NaivePredicate {
         case 5:
             let ints = QueryRandomWorld.scalars.filter { [.int, .string, .timestamp].contains($0.type) }
             let column = pick(ints)
-            return .isIn(path: random.next() % 5 == 0 ? "link." + column.name : column.name, (0..<Int(random.next() % 4)).map { _ in constant(column.name, column.type) })
+            return .isIn(
+                path: random.next() % 5 == 0 ? "link." + column.name : column.name,
+                (0..<Int(random.next() % 4)).map { _ in constant(column.name, column.type) })
         case 6:
             let column = pick(QueryRandomWorld.scalars.filter { [.int, .string, .timestamp, .double].contains($0.type) })
-            return .between(path: column.name, QueryRandomWorld.value(column.name, column.type, &random), QueryRandomWorld.value(column.name, column.type, &random))
+            return .between(
+                path: column.name, QueryRandomWorld.value(column.name, column.type, &random),
+                QueryRandomWorld.value(column.name, column.type, &random))
         case 7, 8:
             let operation = pick(["BEGINSWITH", "ENDSWITH", "CONTAINS", "LIKE", "==", "!="])
-            let part = operation == "LIKE" ? pick(["*", "a*", "?", "*b?", "*A*", "zo?", "x*y", "*long*"]) : pick(["a", "B", "oë", "OË", "ab", "long", "Longer ", "ß", "zz"])
-            return .strings(path: pick(["string", "stringOpt", "word", "link.stringOpt"]), operation, isFolded: random.next() % 2 == 0, part)
+            let part =
+                operation == "LIKE"
+                ? pick(["*", "a*", "?", "*b?", "*A*", "zo?", "x*y", "*long*"])
+                : pick(["a", "B", "oë", "OË", "ab", "long", "Longer ", "ß", "zz"])
+            return .strings(
+                path: pick(["string", "stringOpt", "word", "link.stringOpt"]), operation, isFolded: random.next() % 2 == 0, part)
         case 9:
-            let (a, b) = pick([("int", "small"), ("intOpt", "int"), ("double", "int"), ("doubleOpt", "float"), ("string", "stringOpt"), ("link.int", "int"), ("date", "dateOpt"),
-                               ("mixed", "small"), ("double", "doubleOpt")])
+            let (a, b) = pick([
+                ("int", "small"), ("intOpt", "int"), ("double", "int"), ("doubleOpt", "float"), ("string", "stringOpt"),
+                ("link.int", "int"), ("date", "dateOpt"),
+                ("mixed", "small"), ("double", "doubleOpt"),
+            ])
             return .twoColumns(a, pick(orders), b)
         case 10:
-            let (list, name, type) = pick([("ints", "ints", ColumnType.int), ("doubles", "doubles", .double), ("strings", "strings", .string), ("links.int", "int", .int),
-                                           ("links.stringOpt", "stringOpt", .string), ("back.small", "small", .int), ("links.doubleOpt", "doubleOpt", .double)])
+            let (list, name, type) = pick([
+                ("ints", "ints", ColumnType.int), ("doubles", "doubles", .double), ("strings", "strings", .string),
+                ("links.int", "int", .int),
+                ("links.stringOpt", "stringOpt", .string), ("back.small", "small", .int),
+                ("links.doubleOpt", "doubleOpt", .double),
+            ])
             return .elements(pick(["ANY", "ALL", "NONE"]), path: list, pick(orders), constant(name, type))
         case 11: return .count(pick(["ints", "doubles", "strings", "links", "back"]), pick(orders), Int64(random.next() % 4))
         case 12:
-            return .aggregate(pick(["ints.@sum", "ints.@min", "ints.@max", "ints.@avg", "links.@sum.small", "links.@max.intOpt", "links.@min.indexed", "back.@avg.small"]), pick(orders),
-                              Int64(random.next() % 6) - 2)
+            return .aggregate(
+                pick([
+                    "ints.@sum", "ints.@min", "ints.@max", "ints.@avg", "links.@sum.small", "links.@max.intOpt",
+                    "links.@min.indexed", "back.@avg.small",
+                ]), pick(orders),
+                Int64(random.next() % 6) - 2)
         default:
-            if random.next() % 2 == 0 { return .mapValue(pick(["k", "l", "m"]), pick(orders), random.next() % 4 == 0 ? .null : .int(Int64(random.next() % 4))) }
-            let conditions = (0..<(1 + random.next() % 2)).map { _ in (pick(["small", "indexed", "intOpt"]), pick(orders), Int64(random.next() % 5) - 1) }
+            if random.next() % 2 == 0 {
+                return .mapValue(
+                    pick(["k", "l", "m"]), pick(orders), random.next() % 4 == 0 ? .null : .int(Int64(random.next() % 4)))
+            }
+            let conditions = (0..<(1 + random.next() % 2)).map { _ in
+                (pick(["small", "indexed", "intOpt"]), pick(orders), Int64(random.next() % 5) - 1)
+            }
             return .subquery(conditions, pick(orders), Int64(random.next() % 3))
         }
     }

@@ -4,8 +4,8 @@ import XCTest
 
 @testable import SharedStore
 
-/// Random predicates over random objects, run four ways (with and without indexes, with and without the quick column conditions), against an
-/// evaluator that was written from the language's document alone and knows nothing of files.
+/// Random predicates over random objects, run four ways (with and without indexes, with and without the quick column conditions),
+/// against an evaluator that was written from the language's document alone and knows nothing of files.
 ///
 /// `QUERY_RANDOM_CASES` sets the number of predicates, `QUERY_RANDOM_SEED` the seed.
 final class QueryRandomTests: XCTestCase {
@@ -30,9 +30,13 @@ final class QueryRandomTests: XCTestCase {
                 for (usesIndexes, usesConditions) in chosen {
                     do {
                         let query = try Query(text, class: "Thing", schema: world.schema)
-                        let found = try query.run(QueryRun(world.group.group, usesIndexes: usesIndexes, usesColumnConditions: usesConditions)).map(\.rawValue)
+                        let found = try query.run(
+                            QueryRun(world.group.group, usesIndexes: usesIndexes, usesColumnConditions: usesConditions)
+                        ).map(\.rawValue)
                         guard found == wanted else {
-                            return XCTFail("seed \(seed): \(text) (indexes \(usesIndexes), conditions \(usesConditions)): missing \(Set(wanted).subtracting(found).sorted()), surplus \(Set(found).subtracting(wanted).sorted())")
+                            return XCTFail(
+                                "seed \(seed): \(text) (indexes \(usesIndexes), conditions \(usesConditions)): missing \(Set(wanted).subtracting(found).sorted()), surplus \(Set(found).subtracting(wanted).sorted())"
+                            )
                         }
                         if random.next() % 16 == 0 { XCTAssertEqual(try query.count(in: world.group.group), wanted.count, text) }
                     } catch {
@@ -50,9 +54,14 @@ final class QueryRandomTests: XCTestCase {
         print("seed \(seed)")
         var random = SplitMix(seed: seed)
         let world = try QueryRandomWorld(seed: random.next(), count: 120)
-        let names = ["int", "intOpt", "small", "boolOpt", "double", "float", "stringOpt", "date", "data", "link.small", "link.stringOpt", "mixed"]
+        let names = [
+            "int", "intOpt", "small", "boolOpt", "double", "float", "stringOpt", "date", "data", "link.small", "link.stringOpt",
+            "mixed",
+        ]
         for _ in 0..<60 {
-            let sortKeys = (0..<(1 + random.next() % 3)).map { _ in (names[Int(random.next() % UInt64(names.count))], random.next() % 2 == 0) }
+            let sortKeys = (0..<(1 + random.next() % 3)).map { _ in
+                (names[Int(random.next() % UInt64(names.count))], random.next() % 2 == 0)
+            }
             let distinct = random.next() % 3 == 0 ? names[Int(random.next() % UInt64(names.count))] : nil
             let limit = random.next() % 3 == 0 ? Int(random.next() % 50) : nil
             var text = "small != 3 SORT(" + sortKeys.map { "\($0.0) \($0.1 ? "ASC" : "DESC")" }.joined(separator: ", ") + ")"
@@ -62,7 +71,8 @@ final class QueryRandomTests: XCTestCase {
             var wanted = world.keys.filter { world.things[$0]?.values["small"] != .int(3) }
             wanted = wanted.enumerated().sorted { a, b in
                 for (name, isAscending) in sortKeys {
-                    let order = NaiveOrder.compare(NaiveOrder.value(world, a.element, name), NaiveOrder.value(world, b.element, name))
+                    let order = NaiveOrder.compare(
+                        NaiveOrder.value(world, a.element, name), NaiveOrder.value(world, b.element, name))
                     if order != 0 { return isAscending ? order < 0 : order > 0 }
                 }
                 return a.offset < b.offset
@@ -70,7 +80,9 @@ final class QueryRandomTests: XCTestCase {
             if let distinct {
                 var seen: [NaiveValue] = []
                 wanted = wanted.filter { key in
-                    guard let value = NaiveOrder.value(world, key, distinct), !seen.contains(where: { NaiveOrder.compare($0, value) == 0 }) else { return false }
+                    guard let value = NaiveOrder.value(world, key, distinct),
+                        !seen.contains(where: { NaiveOrder.compare($0, value) == 0 })
+                    else { return false }
                     seen.append(value)
                     return true
                 }
@@ -91,14 +103,24 @@ final class QueryRandomTests: XCTestCase {
             let ints = things.compactMap { thing -> Int64? in if case .int(let v)? = thing.values["int"] { v } else { nil } }
             let property = try XCTUnwrap(type.property("int"))
             XCTAssertEqual(try query.aggregate(.sum, of: property, in: world.group.group), .int(ints.reduce(0, +)), text)
-            XCTAssertEqual(try query.aggregate(.min, of: property, in: world.group.group), ints.min().map { .int($0) } ?? .null, text)
-            XCTAssertEqual(try query.aggregate(.max, of: property, in: world.group.group), ints.max().map { .int($0) } ?? .null, text)
             XCTAssertEqual(
-                try query.aggregate(.average, of: property, in: world.group.group), ints.isEmpty ? .null : .double(Double(ints.reduce(0, +)) / Double(ints.count)), text)
-            let optional = things.compactMap { thing -> Int64? in if case .int(let v)? = thing.values["intOpt"] { v } else { nil } }
-            XCTAssertEqual(try query.aggregate(.sum, of: try XCTUnwrap(type.property("intOpt")), in: world.group.group), .int(optional.reduce(0, &+)), text)
-            let floats = things.compactMap { thing -> Double? in if case .float(let v)? = thing.values["float"], !v.isNaN { Double(v) } else { nil } }
-            XCTAssertEqual(try query.aggregate(.sum, of: try XCTUnwrap(type.property("float")), in: world.group.group), .double(floats.reduce(0, +)), text)
+                try query.aggregate(.min, of: property, in: world.group.group), ints.min().map { .int($0) } ?? .null, text)
+            XCTAssertEqual(
+                try query.aggregate(.max, of: property, in: world.group.group), ints.max().map { .int($0) } ?? .null, text)
+            XCTAssertEqual(
+                try query.aggregate(.average, of: property, in: world.group.group),
+                ints.isEmpty ? .null : .double(Double(ints.reduce(0, +)) / Double(ints.count)), text)
+            let optional = things.compactMap { thing -> Int64? in if case .int(let v)? = thing.values["intOpt"] { v } else { nil }
+            }
+            XCTAssertEqual(
+                try query.aggregate(.sum, of: try XCTUnwrap(type.property("intOpt")), in: world.group.group),
+                .int(optional.reduce(0, &+)), text)
+            let floats = things.compactMap { thing -> Double? in
+                if case .float(let v)? = thing.values["float"], !v.isNaN { Double(v) } else { nil }
+            }
+            XCTAssertEqual(
+                try query.aggregate(.sum, of: try XCTUnwrap(type.property("float")), in: world.group.group),
+                .double(floats.reduce(0, +)), text)
         }
         let query = try Query("TRUEPREDICATE", class: "Thing", schema: world.schema)
         XCTAssertThrowsError(try query.aggregate(.sum, of: try XCTUnwrap(type.property("date")), in: world.group.group))
@@ -107,7 +129,9 @@ final class QueryRandomTests: XCTestCase {
 
     func testPlansUseIndexesAndLookAtFewObjects() throws {
         let world = try QueryRandomWorld(seed: 6, count: 900)
-        func explain(_ text: String) throws -> QueryExplanation { try Query(text, class: "Thing", schema: world.schema).explain(in: world.group.group) }
+        func explain(_ text: String) throws -> QueryExplanation {
+            try Query(text, class: "Thing", schema: world.schema).explain(in: world.group.group)
+        }
         let all = world.keys.count
         let one = try explain("indexed == 3 AND small > 1")
         XCTAssertTrue(one.plan.hasPrefix("index on indexed"), one.plan)

@@ -30,12 +30,20 @@ struct QueryRandomWorld {
     var back: [Int64: [Int64]] = [:]
 
     static let scalars: [(name: String, type: ColumnType, isNullable: Bool)] = [
-        ("int", .int, false), ("intOpt", .int, true), ("small", .int, false), ("indexed", .int, true), ("bool", .bool, false), ("boolOpt", .bool, true),
-        ("double", .double, false), ("doubleOpt", .double, true), ("float", .float, true), ("string", .string, false), ("stringOpt", .string, true),
-        ("word", .string, true), ("date", .timestamp, false), ("dateOpt", .timestamp, true), ("data", .binary, true), ("mixed", .mixed, true),
+        ("int", .int, false), ("intOpt", .int, true), ("small", .int, false), ("indexed", .int, true), ("bool", .bool, false),
+        ("boolOpt", .bool, true),
+        ("double", .double, false), ("doubleOpt", .double, true), ("float", .float, true), ("string", .string, false),
+        ("stringOpt", .string, true),
+        ("word", .string, true), ("date", .timestamp, false), ("dateOpt", .timestamp, true), ("data", .binary, true),
+        ("mixed", .mixed, true),
     ]
-    static let lists: [(name: String, type: ColumnType, isNullable: Bool)] = [("ints", .int, true), ("doubles", .double, false), ("strings", .string, true)]
-    static let texts = ["", "a", "A", "ab", "aB", "abc", "b", "Zoë", "zoË", "ß", "x*y", String(repeating: "long ", count: 5), String(repeating: "Longer ", count: 12)]
+    static let lists: [(name: String, type: ColumnType, isNullable: Bool)] = [
+        ("ints", .int, true), ("doubles", .double, false), ("strings", .string, true),
+    ]
+    static let texts = [
+        "", "a", "A", "ab", "aB", "abc", "b", "Zoë", "zoË", "ß", "x*y", String(repeating: "long ", count: 5),
+        String(repeating: "Longer ", count: 12),
+    ]
 
     init(seed: UInt64, count: Int) throws {
         var random = SplitMix(seed: seed)
@@ -62,7 +70,9 @@ struct QueryRandomWorld {
                 try editor.set(name, of: key, to: value.mixed(table))
             }
             for (name, type, isNullable) in Self.lists {
-                let values = (0..<Int(random.next() % 4)).map { _ in isNullable && random.next() % 5 == 0 ? NaiveValue.null : Self.value(name, type, &random) }
+                let values = (0..<Int(random.next() % 4)).map { _ in
+                    isNullable && random.next() % 5 == 0 ? NaiveValue.null : Self.value(name, type, &random)
+                }
                 thing.lists[name] = values
                 let list = editor.identity(try editor.column(named: name), of: key)
                 for (i, value) in values.enumerated() { try editor.listInsert(list, i, value.mixed(table)) }
@@ -105,7 +115,8 @@ struct QueryRandomWorld {
         case .float: return .float([0, -0.0, 1.5, 2, -3.25, .nan, .infinity][Int(random.next() % 7)])
         case .double: return .double([0, -0.0, 1.5, 2, -3.25, .nan, -.infinity, 0.1][Int(random.next() % 8)])
         case .string: return .string(texts[Int(random.next() % UInt64(texts.count))])
-        case .timestamp: return [.date(0, 0), .date(0, 5), .date(-3, -7), .date(1 << 33, 1), .date(5, 999_999_999)][Int(random.next() % 5)]
+        case .timestamp:
+            return [.date(0, 0), .date(0, 5), .date(-3, -7), .date(1 << 33, 1), .date(5, 999_999_999)][Int(random.next() % 5)]
         case .binary: return .data([[], [0], [97], [97, 0, 255], [255]][Int(random.next() % 5)])
         default:
             switch random.next() % 6 {

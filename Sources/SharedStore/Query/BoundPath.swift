@@ -1,7 +1,7 @@
 /// The values of an operand for one object, in order.
 ///
-/// Where a path leads over several objects to a collection in each, `groupEnds` tells where each object's values end: a quantifier then
-/// speaks of one object's values, and one object that fulfils it is enough (query-language 6).
+/// Where a path leads over several objects to a collection in each, `groupEnds` tells where each object's values end: a
+/// quantifier then speaks of one object's values, and one object that fulfils it is enough (query-language 6).
 struct ValueList {
     var items: [MixedView] = []
     var groupEnds: [Int] = []
@@ -54,7 +54,9 @@ final class BoundPath {
             let property = hop.property
             let origin = try run.column(property)
             if property.isLinkingObjects {
-                guard let column = table.backlinkColumn(from: origin) else { throw QueryError(.property, "the links to follow back are not in this version of the file") }
+                guard let column = table.backlinkColumn(from: origin) else {
+                    throw QueryError(.property, "the links to follow back are not in this version of the file")
+                }
                 hops.append(Hop(kind: .backlinks, column: column, table: table, element: .all))
             } else {
                 let kind: Hop.Kind
@@ -261,7 +263,8 @@ final class BoundPath {
     }
 
     private func elements(
-        _ column: Column, _ row: ObjectRow, _ element: QueryPath.Element, _ nested: ArraySlice<QueryPath.Nested>, into values: inout ValueList
+        _ column: Column, _ row: ObjectRow, _ element: QueryPath.Element, _ nested: ArraySlice<QueryPath.Nested>,
+        into values: inout ValueList
     ) throws {
         switch column.collection {
         case .list, .set:
@@ -287,13 +290,17 @@ final class BoundPath {
             case .key(let key):
                 if let index = try dictionary.find(key) {
                     let (leaf, position) = try dictionary.leaf(index)
-                    try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &values)
+                    try emit(
+                        run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position),
+                        nested, into: &values)
                 } else if dictionary.count > 0, nested.isEmpty {
                     values.items.append(.null)
                 }
             default:
                 try dictionary.forEachEntry { _, leaf, position in
-                    try emit(run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position), nested, into: &values)
+                    try emit(
+                        run.storage.mixed(leaf, position), MixedLeafPlace(memory: row.memory, leaf: leaf, index: position),
+                        nested, into: &values)
                     endGroup(behind: nested, &values)
                 }
             }
@@ -308,7 +315,9 @@ final class BoundPath {
     }
 
     @inline(__always)
-    private func emit(_ value: MixedView, _ place: MixedLeafPlace?, _ nested: ArraySlice<QueryPath.Nested>, into values: inout ValueList) throws {
+    private func emit(
+        _ value: MixedView, _ place: MixedLeafPlace?, _ nested: ArraySlice<QueryPath.Nested>, into values: inout ValueList
+    ) throws {
         if nested.isEmpty {
             values.items.append(value)
         } else if let place {
@@ -324,8 +333,8 @@ final class BoundPath {
         values.endGroup()
     }
 
-    /// Goes on by `steps` into the value at `place`. A step that leads nowhere gives no value, except a key that is not in a dictionary
-    /// that has others, which is null. The depth is that of the path.
+    /// Goes on by `steps` into the value at `place`. A step that leads nowhere gives no value, except a key that is not in a
+    /// dictionary that has others, which is null. The depth is that of the path.
     private func expand(_ place: MixedLeafPlace, _ steps: ArraySlice<QueryPath.Nested>, into values: inout ValueList) throws {
         let value = try run.storage.mixed(place.leaf, place.index)
         guard let step = steps.first else {
@@ -499,11 +508,14 @@ final class BoundPath {
 
     // MARK: Aggregates
 
-    private func aggregate(_ aggregate: QuerySyntax.Path.Aggregate, _ property: QueryProperty?, into list: inout ValueList) throws {
+    private func aggregate(_ aggregate: QuerySyntax.Path.Aggregate, _ property: QueryProperty?, into list: inout ValueList) throws
+    {
         guard let column else { return }
         let arrival = try follow(hops.count)
         guard case .objects = arrival else {
-            if case .nullLink = arrival { list.items.append(Aggregation(aggregate, column.type, isMap: column.collection == .dictionary).result) }
+            if case .nullLink = arrival {
+                list.items.append(Aggregation(aggregate, column.type, isMap: column.collection == .dictionary).result)
+            }
             return
         }
         if property != nil {

@@ -10,7 +10,9 @@ struct RowMask {
         words = (word(count), word(count &- 64), word(count &- 128), word(count &- 192))
     }
     @inline(__always) var isEmpty: Bool { words.0 | words.1 | words.2 | words.3 == 0 }
-    @inline(__always) var count: Int { words.0.nonzeroBitCount &+ words.1.nonzeroBitCount &+ words.2.nonzeroBitCount &+ words.3.nonzeroBitCount }
+    @inline(__always) var count: Int {
+        words.0.nonzeroBitCount &+ words.1.nonzeroBitCount &+ words.2.nonzeroBitCount &+ words.3.nonzeroBitCount
+    }
     @inline(__always)
     static func & (a: RowMask, b: RowMask) -> RowMask {
         var r = RowMask()
@@ -82,7 +84,9 @@ class BoundPredicate {
     }
 
     /// How many rows of the leaf that `frame` has entered fulfil the predicate.
-    func count(_ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> Int { try narrow(RowMask(count: leaf.count), frame, leaf).count }
+    func count(_ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> Int {
+        try narrow(RowMask(count: leaf.count), frame, leaf).count
+    }
 }
 
 final class BoundAlways: BoundPredicate {
@@ -240,7 +244,8 @@ final class BoundComparison: BoundPredicate {
 
     private func holdsPairwise(_ range: Range<Int>) -> Bool {
         if range.count != rightValues.items.count { return operation == .notEqual }
-        for (i, other) in zip(range, rightValues.items) where !QueryValues.compare(leftValues.items[i], operation, other, options, rules) { return false }
+        for (i, other) in zip(range, rightValues.items)
+        where !QueryValues.compare(leftValues.items[i], operation, other, options, rules) { return false }
         return true
     }
 }
@@ -266,7 +271,8 @@ final class BoundBetween: BoundPredicate {
     override func matches() throws -> Bool {
         try operand.evaluate(into: &values)
         func isBetween(_ value: MixedView) -> Bool {
-            QueryValues.compare(value, .greaterOrEqual, low, [], lowRules) && QueryValues.compare(value, .lessOrEqual, high, [], highRules)
+            QueryValues.compare(value, .greaterOrEqual, low, [], lowRules)
+                && QueryValues.compare(value, .lessOrEqual, high, [], highRules)
         }
         switch quantifier {
         case .any: return values.items.contains(where: isBetween)
@@ -341,9 +347,12 @@ final class BoundGeo: BoundPredicate {
     }
 
     private func isInside(_ key: ObjectKey) throws -> Bool {
-        guard let row = try path.targetTable.find(key), let kind = try row.string(type), kind.lowercased() == "point" else { return false }
+        guard let row = try path.targetTable.find(key), let kind = try row.string(type), kind.lowercased() == "point" else {
+            return false
+        }
         let list = try row.list(coordinates)
-        guard list.count >= 2, case .double(let longitude) = try list.value(0), case .double(let latitude) = try list.value(1) else { return false }
+        guard list.count >= 2, case .double(let longitude) = try list.value(0), case .double(let latitude) = try list.value(1)
+        else { return false }
         return area.contains(GeoPoint(longitude: longitude, latitude: latitude))
     }
 }

@@ -39,7 +39,9 @@ class ColumnCondition<L>: BoundPredicate {
     /// How many of the first `count` rows there are.
     func count(_ leaf: L, _ count: Int) throws -> Int { try rows(leaf, RowMask(count: count), count).count }
 
-    final override func narrow(_ mask: RowMask, _ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> RowMask { try rows(current(), mask, leaf.count) }
+    final override func narrow(_ mask: RowMask, _ frame: QueryFrame, _ leaf: ClusterLeaf) throws -> RowMask {
+        try rows(current(), mask, leaf.count)
+    }
 }
 
 /// The integers of a leaf, nullable or not.
@@ -69,7 +71,9 @@ struct IntegerLeaf {
 
     @inline(__always)
     func value(_ row: Int) throws -> Int64? {
-        if UInt(bitPattern: row) >= UInt(bitPattern: count) { throw FormatError(ref: ref, "value \(row) asked of a leaf with \(count)") }
+        if UInt(bitPattern: row) >= UInt(bitPattern: count) {
+            throw FormatError(ref: ref, "value \(row) asked of a leaf with \(count)")
+        }
         let v = node.unchecked(row &+ first)
         return v == sentinel ? nil : v
     }
@@ -96,7 +100,9 @@ final class IntegerCondition: ColumnCondition<IntegerLeaf> {
         super.init(frame, column)
     }
 
-    override func make(_ memory: Memory, _ ref: Int) throws -> IntegerLeaf { try IntegerLeaf(memory, ref, isNullable: column.isNullable) }
+    override func make(_ memory: Memory, _ ref: Int) throws -> IntegerLeaf {
+        try IntegerLeaf(memory, ref, isNullable: column.isNullable)
+    }
     override func holds(_ leaf: IntegerLeaf, _ row: Int) throws -> Bool {
         guard let v = try leaf.value(row) else { return isNegated }
         return (v >= low && v <= high) != isNegated
@@ -109,7 +115,9 @@ final class IntegerCondition: ColumnCondition<IntegerLeaf> {
         guard leaf.count == count else { return try super.count(leaf, count) }
         var inside = ScanKernels.count(leaf.node, in: low, high)
         // The sentinel stands for null, and in front as itself.
-        if let sentinel = leaf.sentinel, sentinel >= low, sentinel <= high { inside &-= ScanKernels.count(leaf.node, in: sentinel, sentinel) }
+        if let sentinel = leaf.sentinel, sentinel >= low, sentinel <= high {
+            inside &-= ScanKernels.count(leaf.node, in: sentinel, sentinel)
+        }
         return isNegated ? count &- inside : inside
     }
 }
@@ -129,7 +137,9 @@ final class IntegerSetCondition: ColumnCondition<IntegerLeaf> {
     }
 
     override var cost: Int { 3 }
-    override func make(_ memory: Memory, _ ref: Int) throws -> IntegerLeaf { try IntegerLeaf(memory, ref, isNullable: column.isNullable) }
+    override func make(_ memory: Memory, _ ref: Int) throws -> IntegerLeaf {
+        try IntegerLeaf(memory, ref, isNullable: column.isNullable)
+    }
     override func holds(_ leaf: IntegerLeaf, _ row: Int) throws -> Bool {
         guard let v = try leaf.value(row) else { return includesNull }
         return v >= low && v <= high && values.contains(v)
@@ -161,7 +171,11 @@ final class NullCondition: ColumnCondition<ColumnReader> {
         case .uuid(let leaf): found = try leaf.value(row) == nil
         case .link(let leaf): found = try leaf.value(row).rawValue < 0
         case .mixed(let leaf):
-            if case .link(_, let key) = try leaf.view(row) { found = key.rawValue < 0 } else { found = try leaf.typeNumber(row) < 0 }
+            if case .link(_, let key) = try leaf.view(row) {
+                found = key.rawValue < 0
+            } else {
+                found = try leaf.typeNumber(row) < 0
+            }
         case .backlink, .collection: found = false
         }
         return found == isNull
@@ -346,7 +360,11 @@ final class StringCondition: ColumnCondition<StringLeaf> {
                 let first = wanted.load(as: UInt64.self), last = wanted.load(fromByteOffset: width &- 8, as: UInt64.self)
                 for i in 0..<count {
                     let p = blocks + i &* width
-                    if p.loadUnaligned(as: UInt64.self) != first || p.loadUnaligned(fromByteOffset: width &- 8, as: UInt64.self) != last { continue }
+                    if p.loadUnaligned(as: UInt64.self) != first
+                        || p.loadUnaligned(fromByteOffset: width &- 8, as: UInt64.self) != last
+                    {
+                        continue
+                    }
                     if width == 16 || memcmp(p, wanted, width) == 0 { result.insert(i) }
                 }
             }
@@ -356,6 +374,8 @@ final class StringCondition: ColumnCondition<StringLeaf> {
 
     @inline(__always)
     private func blocks8<T: FixedWidthInteger>(_ blocks: UnsafeRawPointer, _ count: Int, _ wanted: T, _ result: inout RowMask) {
-        for i in 0..<count where blocks.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self) == wanted { result.insert(i) }
+        for i in 0..<count where blocks.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self) == wanted {
+            result.insert(i)
+        }
     }
 }

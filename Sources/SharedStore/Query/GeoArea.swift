@@ -26,18 +26,24 @@ public struct GeoArea: Sendable {
             shape = .circle(center: Vector(center), cosine: cos(min(radius, .pi)), radius: radius)
         case .box(let a, let b):
             guard a.isValid, b.isValid, a.longitude != b.longitude, a.latitude != b.latitude else { return nil }
-            let corners = [a, GeoPoint(longitude: b.longitude, latitude: a.latitude), b, GeoPoint(longitude: a.longitude, latitude: b.latitude)]
+            let corners = [
+                a, GeoPoint(longitude: b.longitude, latitude: a.latitude), b,
+                GeoPoint(longitude: a.longitude, latitude: b.latitude),
+            ]
             // Corners that fall together (both at a pole, or on the same meridian) leave no area.
             if let ring = Ring(corners.map { Vector($0) }) { shape = .polygon([ring]) } else { shape = .empty }
         case .polygon(let rings):
             guard !rings.isEmpty else { return nil }
             var made: [Ring] = []
             for points in rings {
-                guard points.count >= 4, points.allSatisfy(\.isValid), points.first == points.last, let ring = Ring(points.dropLast().map { Vector($0) }) else { return nil }
+                guard points.count >= 4, points.allSatisfy(\.isValid), points.first == points.last,
+                    let ring = Ring(points.dropLast().map { Vector($0) })
+                else { return nil }
                 made.append(ring)
             }
             for hole in made.dropFirst() {
-                guard hole.vertices.allSatisfy({ made[0].contains($0) || made[0].vertices.contains($0) }), !made[0].crosses(hole) else { return nil }
+                guard hole.vertices.allSatisfy({ made[0].contains($0) || made[0].vertices.contains($0) }), !made[0].crosses(hole)
+                else { return nil }
             }
             shape = .polygon(made)
         }
@@ -84,8 +90,8 @@ public struct GeoArea: Sendable {
 
     /// A closed outline whose inside is on the left of its edges.
     ///
-    /// A point on a vertex belongs to exactly one of the outlines that meet there, by the rule of the S2 library: what decides is on which
-    /// side of the vertex a fixed direction lies.
+    /// A point on a vertex belongs to exactly one of the outlines that meet there, by the rule of the S2 library: what decides is
+    /// on which side of the vertex a fixed direction lies.
     struct Ring: Sendable {
         let vertices: [Vector]
         /// A point far from everything, from which edges are counted.
@@ -100,7 +106,9 @@ public struct GeoArea: Sendable {
                 for j in (i + 1)..<n where points[i] == points[j] { return nil }
             }
             for i in 0..<n {
-                for j in (i + 1)..<n where Ring.cross(points[i], points[(i + 1) % n], points[j], points[(j + 1) % n]) { return nil }
+                for j in (i + 1)..<n where Ring.cross(points[i], points[(i + 1) % n], points[j], points[(j + 1) % n]) {
+                    return nil
+                }
             }
             // By Gauss and Bonnet the area on the left is 2 pi less the turns at the vertices.
             var turns = 0.0
@@ -129,7 +137,10 @@ public struct GeoArea: Sendable {
         func crosses(_ other: Ring) -> Bool {
             let n = vertices.count, m = other.vertices.count
             for i in 0..<n {
-                for j in 0..<m where Ring.cross(vertices[i], vertices[(i + 1) % n], other.vertices[j], other.vertices[(j + 1) % m]) { return true }
+                for j in 0..<m
+                where Ring.cross(vertices[i], vertices[(i + 1) % n], other.vertices[j], other.vertices[(j + 1) % m]) {
+                    return true
+                }
             }
             return false
         }

@@ -2,13 +2,14 @@
 ///
 /// ```swift
 /// let schema = try GroupQuerySchema(group)
-/// let query = try Query("age > $0 AND name BEGINSWITH[c] 'a' SORT(name ASC)", arguments: [.value(.int(30))], class: "Person", schema: schema)
+/// let query = try Query(
+///     "age > $0 AND name BEGINSWITH[c] 'a' SORT(name ASC)", arguments: [.value(.int(30))], class: "Person", schema: schema)
 /// let keys = try query.run(in: group)
 /// ```
 ///
-/// The language is that of the documents (query-language): texts of both dialects are understood. A query is a value; it may be run any
-/// number of times, over any version of the file whose schema it was made for, from any thread. Its errors are `QueryError`, damage
-/// that is met while running is `FormatError`.
+/// The language is that of the documents (query-language): texts of both dialects are understood. A query is a value; it may be
+/// run any number of times, over any version of the file whose schema it was made for, from any thread. Its errors are
+/// `QueryError`, damage that is met while running is `FormatError`.
 public struct Query: Sendable {
     /// The class that is asked about.
     public let table: TableKey
@@ -53,7 +54,8 @@ public enum QueryOrdering: Sendable {
 extension QueryResolver {
     mutating func ordering(_ syntax: QuerySyntax.Ordering) throws -> QueryOrdering {
         switch syntax {
-        case .sort(let keys): return .sort(try keys.map { QueryOrdering.Key(path: try orderingPath($0.path, "sort"), isAscending: $0.isAscending) })
+        case .sort(let keys):
+            return .sort(try keys.map { QueryOrdering.Key(path: try orderingPath($0.path, "sort"), isAscending: $0.isAscending) })
         case .distinct(let paths): return .distinct(try paths.map { try orderingPath($0, "distinct") })
         case .limit(let count): return .limit(count)
         }
@@ -66,9 +68,13 @@ extension QueryResolver {
         /// Behind a map, whose key must follow.
         var map: QueryProperty?
         var isAtEnd = false
-        func refuse(_ message: String) -> QueryError { QueryError(.ordering, "\(message) in '\(clause)' clause", at: syntax.offset) }
+        func refuse(_ message: String) -> QueryError {
+            QueryError(.ordering, "\(message) in '\(clause)' clause", at: syntax.offset)
+        }
         func missing(_ name: String) -> QueryError {
-            QueryError(.property, "No property '\(name)' found on object type '\(type.name)' specified in '\(clause)' clause", at: syntax.offset)
+            QueryError(
+                .property, "No property '\(name)' found on object type '\(type.name)' specified in '\(clause)' clause",
+                at: syntax.offset)
         }
         for step in syntax.steps {
             if let open = map {

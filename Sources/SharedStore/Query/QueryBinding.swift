@@ -36,14 +36,18 @@ extension QueryRun {
 
     /// A quicker way to the same answers, where there is one.
     private func columnCondition(_ between: QueryBetween) throws -> BoundPredicate? {
-        guard case .path(let path) = between.operand, let property = path.ownProperty, property.type == .int, case .value(.int(let low)) = between.low,
+        guard case .path(let path) = between.operand, let property = path.ownProperty, property.type == .int,
+            case .value(.int(let low)) = between.low,
             case .value(.int(let high)) = between.high
         else { return nil }
-        return IntegerCondition(frames[path.scope], try column(property), low: low, high: high, isNegated: between.quantifier == .none)
+        return IntegerCondition(
+            frames[path.scope], try column(property), low: low, high: high, isNegated: between.quantifier == .none)
     }
 
     private func columnCondition(_ comparison: QueryComparison) throws -> BoundPredicate? {
-        guard case .path(let path) = comparison.left, comparison.leftQuantifier == .any, comparison.rightQuantifier == .any, !comparison.comparesWhole else { return nil }
+        guard case .path(let path) = comparison.left, comparison.leftQuantifier == .any, comparison.rightQuantifier == .any,
+            !comparison.comparesWhole
+        else { return nil }
         let property: QueryProperty
         if let own = path.ownProperty {
             property = own
@@ -88,16 +92,20 @@ extension QueryRun {
         }
     }
 
-    private func valueCondition(_ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ value: Mixed) throws -> BoundPredicate? {
+    private func valueCondition(
+        _ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ value: Mixed
+    ) throws -> BoundPredicate? {
         let operation = comparison.operation
         switch (column.type, value) {
         case (.int, .int(let v)):
             switch operation {
             case .equal: return IntegerCondition(frame, column, low: v, high: v, isNegated: false)
             case .notEqual: return IntegerCondition(frame, column, low: v, high: v, isNegated: true)
-            case .less: return v == .min ? BoundAlways(false) : IntegerCondition(frame, column, low: .min, high: v - 1, isNegated: false)
+            case .less:
+                return v == .min ? BoundAlways(false) : IntegerCondition(frame, column, low: .min, high: v - 1, isNegated: false)
             case .lessOrEqual: return IntegerCondition(frame, column, low: .min, high: v, isNegated: false)
-            case .greater: return v == .max ? BoundAlways(false) : IntegerCondition(frame, column, low: v + 1, high: .max, isNegated: false)
+            case .greater:
+                return v == .max ? BoundAlways(false) : IntegerCondition(frame, column, low: v + 1, high: .max, isNegated: false)
             case .greaterOrEqual: return IntegerCondition(frame, column, low: v, high: .max, isNegated: false)
             default: return nil
             }
@@ -108,14 +116,17 @@ extension QueryRun {
         case (.float, .float(let v)) where comparison.rules.contains(.nanIsUnordered) && !operation.isSubstring:
             return FloatCondition(frame, column, operation, v)
         case (.timestamp, .timestamp(let v)) where !operation.isSubstring: return TimestampCondition(frame, column, operation, v)
-        case (.link, .link(let table, let key)) where table == column.oppositeTable && (operation == .equal || operation == .notEqual):
+        case (.link, .link(let table, let key))
+        where table == column.oppositeTable && (operation == .equal || operation == .notEqual):
             return LinkCondition(frame, column, key, isNegated: operation == .notEqual)
         case (.string, .string(let text)) where !column.isEnumerated: return stringCondition(frame, column, comparison, text)
         default: return nil
         }
     }
 
-    private func stringCondition(_ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ text: String) -> BoundPredicate? {
+    private func stringCondition(
+        _ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ text: String
+    ) -> BoundPredicate? {
         let isFolded: Bool
         switch comparison.options {
         case []: isFolded = false

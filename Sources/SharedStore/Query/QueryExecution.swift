@@ -40,16 +40,18 @@ extension Query {
 
     /// The least, the greatest, the sum or the mean of a property of the objects that the query asks for.
     ///
-    /// Null where there is nothing to compute it of, except that the sum is then 0. The sum of integers wraps around, the mean of integers and
-    /// floats is a double. Throws `QueryError` of kind `aggregate` for a property that is neither a number, a date (least and greatest only)
-    /// nor an AnyRealmValue.
+    /// Null where there is nothing to compute it of, except that the sum is then 0. The sum of integers wraps around, the mean of
+    /// integers and floats is a double. Throws `QueryError` of kind `aggregate` for a property that is neither a number, a date
+    /// (least and greatest only) nor an AnyRealmValue.
     public func aggregate(_ aggregate: QuerySyntax.Path.Aggregate, of property: QueryProperty, in group: Group) throws -> Mixed {
         switch property.type {
         case .int, .float, .double, .decimal, .mixed: break
         case .timestamp where aggregate == .min || aggregate == .max: break
         default: throw QueryError(.aggregate, "\(aggregate.rawValue) is not possible for a property of type \(property.type)")
         }
-        guard property.collection == nil, property.table == table else { throw QueryError(.aggregate, "\(aggregate.rawValue) needs a property of the class itself") }
+        guard property.collection == nil, property.table == table else {
+            throw QueryError(.aggregate, "\(aggregate.rawValue) needs a property of the class itself")
+        }
         let run = QueryRun(group)
         let column = try run.column(property)
         var aggregation = Aggregation(aggregate, property.type, isMap: false)
@@ -68,14 +70,18 @@ extension Query {
         } else {
             var isEverything = false
             if case .always(true) = predicate { isEverything = true }
-            try forEachMatch(run, limit: nil, keys: { try add($0) }, leaf: { bound, frame, leaf in
-                if isEverything, aggregate == .sum, property.type == .int, !column.isNullable {
-                    aggregation.add(sum: ScanKernels.sum(try leaf.leaf(IntLeaf.self, column).node))
-                    return
-                }
-                let reader = try ColumnReader(leaf.memory, leaf.node, column)
-                try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach { aggregation.add(try run.storage.value(reader, $0, column)) }
-            })
+            try forEachMatch(
+                run, limit: nil, keys: { try add($0) },
+                leaf: { bound, frame, leaf in
+                    if isEverything, aggregate == .sum, property.type == .int, !column.isNullable {
+                        aggregation.add(sum: ScanKernels.sum(try leaf.leaf(IntLeaf.self, column).node))
+                        return
+                    }
+                    let reader = try ColumnReader(leaf.memory, leaf.node, column)
+                    try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach {
+                        aggregation.add(try run.storage.value(reader, $0, column))
+                    }
+                })
         }
         return Mixed(aggregation.result)
     }
@@ -88,7 +94,8 @@ extension Query {
         for ordering in orderings {
             switch ordering {
             case .sort(let keys): plan += "\nsort by \(keys.count) key\(keys.count == 1 ? "" : "s")"
-            case .distinct(let paths): plan += "\nkeep the first of each combination of \(paths.count) value\(paths.count == 1 ? "" : "s")"
+            case .distinct(let paths):
+                plan += "\nkeep the first of each combination of \(paths.count) value\(paths.count == 1 ? "" : "s")"
             case .limit(let count): plan += "\nkeep the first \(count)"
             }
         }
@@ -112,16 +119,19 @@ extension Query {
 
     func run(_ run: QueryRun) throws -> [ObjectKey] {
         var found: [ObjectKey] = []
-        try forEachMatch(run, limit: scanLimit, keys: { found += $0 }, leaf: { bound, frame, leaf in
-            try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach { found.append(leaf.key($0)) }
-        }, isEnough: { limit in found.count >= limit })
+        try forEachMatch(
+            run, limit: scanLimit, keys: { found += $0 },
+            leaf: { bound, frame, leaf in
+                try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach { found.append(leaf.key($0)) }
+            }, isEnough: { limit in found.count >= limit })
         return try order(found, run)
     }
 
-    /// Finds the objects by the plan: calls `keys` once with all of them where an index gave the candidates, else `leaf` for each cluster leaf
-    /// that may hold some.
+    /// Finds the objects by the plan: calls `keys` once with all of them where an index gave the candidates, else `leaf` for each
+    /// cluster leaf that may hold some.
     private func forEachMatch(
-        _ run: QueryRun, limit: Int?, keys: ([ObjectKey]) throws -> Void, leaf body: (BoundPredicate, QueryFrame, ClusterLeaf) throws -> Void,
+        _ run: QueryRun, limit: Int?, keys: ([ObjectKey]) throws -> Void,
+        leaf body: (BoundPredicate, QueryFrame, ClusterLeaf) throws -> Void,
         isEnough: (Int) -> Bool = { _ in false }
     ) throws {
         let frame = QueryFrame(try run.table(table))
@@ -191,7 +201,9 @@ extension Query {
         values.reserveCapacity(keys.count * paths.count)
         for key in keys {
             _ = try frame.move(to: key)
-            for (path, isInteger) in zip(bound, isInteger) { values.append(OrderingValue(view: try path.orderingValue(), isInteger: isInteger)) }
+            for (path, isInteger) in zip(bound, isInteger) {
+                values.append(OrderingValue(view: try path.orderingValue(), isInteger: isInteger))
+            }
         }
         return values
     }
@@ -213,8 +225,8 @@ private struct OrderingValue: Hashable {
 
     static func == (a: OrderingValue, b: OrderingValue) -> Bool { compare(a, b) == 0 }
 
-    /// Equal values must have equal hashes, whatever their kinds: numbers go by the nearest float, but integers by themselves where
-    /// the property holds nothing else.
+    /// Equal values must have equal hashes, whatever their kinds: numbers go by the nearest float, but integers by themselves
+    /// where the property holds nothing else.
     func hash(into hasher: inout Hasher) {
         guard let view else { return }
         hasher.combine(view.rank)

@@ -64,7 +64,9 @@ struct QueryLexer {
         func second(_ s: Unicode.Scalar) -> Bool { pair.1 == UInt8(ascii: s) }
         let (kind, length): (QueryToken.Kind, Int)
         switch c {
-        case UInt8(ascii: "="): (kind, length) = second("=") ? (.equal, 2) : second("<") ? (.lessOrEqual, 2) : second(">") ? (.greaterOrEqual, 2) : (.equal, 1)
+        case UInt8(ascii: "="):
+            (kind, length) =
+                second("=") ? (.equal, 2) : second("<") ? (.lessOrEqual, 2) : second(">") ? (.greaterOrEqual, 2) : (.equal, 1)
         case UInt8(ascii: "!"): (kind, length) = second("=") ? (.notEqual, 2) : (.not, 1)
         case UInt8(ascii: "<"): (kind, length) = second("=") ? (.lessOrEqual, 2) : second(">") ? (.notEqual, 2) : (.less, 1)
         case UInt8(ascii: ">"): (kind, length) = second("=") ? (.greaterOrEqual, 2) : (.greater, 1)
@@ -94,7 +96,9 @@ struct QueryLexer {
     private func isLetter(_ c: UInt8) -> Bool { c | 0x20 >= 97 && c | 0x20 <= 122 }
     private func isNameStart(_ c: UInt8) -> Bool { isLetter(c) || c == UInt8(ascii: "_") || c == UInt8(ascii: "$") || c >= 0x80 }
     private func isNamePart(_ c: UInt8) -> Bool { isNameStart(c) || isDigit(c) || c == UInt8(ascii: "-") }
-    private func isEscapedBlank(_ c: UInt8) -> Bool { [UInt8(ascii: " "), UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(c) }
+    private func isEscapedBlank(_ c: UInt8) -> Bool {
+        [UInt8(ascii: " "), UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t")].contains(c)
+    }
 
     private mutating func name() -> QueryToken.Kind {
         if let literal = identifierLiteral() { return literal }
@@ -134,7 +138,8 @@ struct QueryLexer {
             return .uuid(value)
         }
         if rest.starts(with: "B64\"".utf8), let end = bytes[(position + 4)...].firstIndex(of: UInt8(ascii: "\"")),
-            let value = Base64.decode(bytes[(position + 4)..<end]) {
+            let value = Base64.decode(bytes[(position + 4)..<end])
+        {
             position = end + 1
             return .base64(value)
         }
@@ -166,7 +171,9 @@ struct QueryLexer {
         var end = position + (isPath ? 2 : 1)
         let start = end
         while end < bytes.count, isDigit(bytes[end]) { end += 1 }
-        guard end > start, end - start <= 6, let index = Int(String(decoding: bytes[start..<end], as: UTF8.self)) else { return nil }
+        guard end > start, end - start <= 6, let index = Int(String(decoding: bytes[start..<end], as: UTF8.self)) else {
+            return nil
+        }
         position = end
         return isPath ? .pathArgument(index) : .argument(index)
     }
@@ -209,7 +216,9 @@ struct QueryLexer {
         }
         if end < bytes.count, bytes[end] | 0x20 == UInt8(ascii: "e") {
             var exponent = end + 1
-            if exponent < bytes.count, bytes[exponent] == UInt8(ascii: "+") || bytes[exponent] == UInt8(ascii: "-") { exponent += 1 }
+            if exponent < bytes.count, bytes[exponent] == UInt8(ascii: "+") || bytes[exponent] == UInt8(ascii: "-") {
+                exponent += 1
+            }
             let last = digitsEnd(exponent)
             if last > exponent {
                 isFraction = true
@@ -253,8 +262,12 @@ struct QueryLexer {
             let end = digitsEnd(start + (hasSign ? 1 : 0))
             return end > start + (hasSign ? 1 : 0) ? end : nil
         }
-        guard let first = signed(position + 1), first < bytes.count, bytes[first] == UInt8(ascii: ":"), let last = signed(first + 1) else { return nil }
-        guard let seconds = integer((position + 1)..<first), let nanoseconds = integer((first + 1)..<last), abs(nanoseconds) <= 999_999_999 else {
+        guard let first = signed(position + 1), first < bytes.count, bytes[first] == UInt8(ascii: ":"),
+            let last = signed(first + 1)
+        else { return nil }
+        guard let seconds = integer((position + 1)..<first), let nanoseconds = integer((first + 1)..<last),
+            (-999_999_999...999_999_999).contains(nanoseconds)
+        else {
             throw QueryError(.literal, "Date out of range", at: position)
         }
         if seconds > 0 && nanoseconds < 0 || seconds < 0 && nanoseconds > 0 {
@@ -286,8 +299,12 @@ struct QueryLexer {
         }
         let values = parts.map { integer($0) ?? Int64.max }
         guard values.allSatisfy({ $0 <= 1_000_000_000 }) else { throw QueryError(.literal, "Date out of range", at: position) }
-        guard values[0] >= 1900 else { throw QueryError(.literal, "Dates before the year 1900 cannot be written this way", at: position) }
-        guard values.count < 7 || values[6] <= 999_999_999 else { throw QueryError(.literal, "Nanoseconds out of range", at: position) }
+        guard values[0] >= 1900 else {
+            throw QueryError(.literal, "Dates before the year 1900 cannot be written this way", at: position)
+        }
+        guard values.count < 7 || values[6] <= 999_999_999 else {
+            throw QueryError(.literal, "Nanoseconds out of range", at: position)
+        }
         let days = daysSince1970(year: values[0], month: values[1], day: values[2])
         let seconds = days * 86400 + values[3] * 3600 + values[4] * 60 + values[5]
         let nanoseconds = values.count == 7 ? values[6] : 0
@@ -350,10 +367,14 @@ struct QueryLexer {
         if first >= 0xD800 && first < 0xDC00, byte() == UInt8(ascii: "\\"), byte(1) == UInt8(ascii: "u") {
             position += 2
             let second = try hexadecimalUnit()
-            guard second >= 0xDC00 && second < 0xE000 else { throw QueryError(.syntax, "half of a surrogate pair in a string", at: position - 6) }
+            guard second >= 0xDC00 && second < 0xE000 else {
+                throw QueryError(.syntax, "half of a surrogate pair in a string", at: position - 6)
+            }
             code = 0x10000 + (UInt32(first) - 0xD800) << 10 + (UInt32(second) - 0xDC00)
         }
-        guard let scalar = Unicode.Scalar(code) else { throw QueryError(.syntax, "half of a surrogate pair in a string", at: position - 6) }
+        guard let scalar = Unicode.Scalar(code) else {
+            throw QueryError(.syntax, "half of a surrogate pair in a string", at: position - 6)
+        }
         return Array(String(Character(scalar)).utf8)
     }
 

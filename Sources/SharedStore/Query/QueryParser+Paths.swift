@@ -22,14 +22,18 @@ extension QueryParser {
                 try expect(.rightBracket, "']'")
             } else if accept(.dot) {
                 if isWhole {
-                    guard case .operation = kind else { throw QueryError(.path, "a key path argument must be the whole path", at: token.offset) }
+                    guard case .operation = kind else {
+                        throw QueryError(.path, "a key path argument must be the whole path", at: token.offset)
+                    }
                 }
                 if kind == .pathPlaceholder { try splice(&path) } else { try step(&path) }
             } else {
                 break
             }
         }
-        if quantifier != nil, case .aggregate? = path.postfix { throw QueryError(.syntax, "no quantifier can stand before an aggregate", at: path.offset) }
+        if quantifier != nil, case .aggregate? = path.postfix {
+            throw QueryError(.syntax, "no quantifier can stand before an aggregate", at: path.offset)
+        }
         return path
     }
 
@@ -70,7 +74,9 @@ extension QueryParser {
         case "count", "size": path.postfix = .count
         case "type": path.postfix = .type
         default:
-            guard let aggregate = QuerySyntax.Path.Aggregate(rawValue: "@" + name) else { throw unexpected(wanted: "an operator") }
+            guard let aggregate = QuerySyntax.Path.Aggregate(rawValue: "@" + name) else {
+                throw unexpected(wanted: "an operator")
+            }
             var property: String?
             if kind == .dot {
                 switch kind(after: 1) {
@@ -120,7 +126,8 @@ extension QueryParser {
         let offset = token.offset
         let text = try pathText(try placeholderArgument())
         advance()
-        var parser = QueryParser(tokens: try QueryLexer.tokens(of: text).map { QueryToken(kind: $0.kind, offset: offset) }, arguments: [])
+        var parser = QueryParser(
+            tokens: try QueryLexer.tokens(of: text).map { QueryToken(kind: $0.kind, offset: offset) }, arguments: [])
         let inner: QuerySyntax.Path
         switch parser.kind {
         case .word, .name, .operation("links"): inner = try parser.path(quantifier: nil)

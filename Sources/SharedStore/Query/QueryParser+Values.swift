@@ -42,7 +42,8 @@ extension QueryParser {
             case "true": value = .bool(true)
             case "false": value = .bool(false)
             case "null", "nil": value = .null
-            case "bin" where kind(after: 1) == .leftParenthesis, "binary" where kind(after: 1) == .leftParenthesis: return try binary()
+            case "bin" where kind(after: 1) == .leftParenthesis, "binary" where kind(after: 1) == .leftParenthesis:
+                return try binary()
             case "obj" where kind(after: 1) == .leftParenthesis: return try object()
             default: return nil
             }
@@ -93,9 +94,12 @@ extension QueryParser {
 
     func argument(_ index: Int) throws -> QueryArgument {
         guard index < arguments.count else {
-            throw QueryError(.argument, "request for argument at index \(index) but only \(arguments.count) provided", at: token.offset)
+            throw QueryError(
+                .argument, "request for argument at index \(index) but only \(arguments.count) provided", at: token.offset)
         }
-        if hasPlaceholders && hasNumberedArguments { throw QueryError(.syntax, "%@ and $0 cannot be mixed in one text", at: token.offset) }
+        if hasPlaceholders && hasNumberedArguments {
+            throw QueryError(.syntax, "%@ and $0 cannot be mixed in one text", at: token.offset)
+        }
         return arguments[index]
     }
 
@@ -107,7 +111,9 @@ extension QueryParser {
     }
 
     func pathText(_ argument: QueryArgument) throws -> String {
-        guard case .value(.string(let text)) = argument else { throw QueryError(.argument, "a key path argument must be a string", at: token.offset) }
+        guard case .value(.string(let text)) = argument else {
+            throw QueryError(.argument, "a key path argument must be a string", at: token.offset)
+        }
         return text
     }
 }

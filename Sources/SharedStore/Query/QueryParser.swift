@@ -1,8 +1,9 @@
 /// Reads a query text into a syntax tree by recursive descent (query-language 2).
 ///
-/// The text may come from anywhere: nesting is limited to `depthMaximum`, and no token is looked at more than twice.
+/// The text may come from anywhere: what is nested in the tree is limited to `depthMaximum`, and no token is looked at more than
+/// twice.
 struct QueryParser {
-    /// Parentheses and subqueries within each other.
+    /// Parts of a predicate or of a value within each other.
     static let depthMaximum = 250
 
     var tokens: [QueryToken]
@@ -25,7 +26,7 @@ struct QueryParser {
 
     /// What stands in parentheses is a predicate or a value; which, only its inside tells.
     enum Node {
-        case predicate(QuerySyntax.Predicate)
+        case predicate(QuerySyntax.Predicate, depth: Int)
         /// `isBare`: neither in parentheses nor arithmetic, as some operators want their sides.
         case value(QuerySyntax.Expression, isBare: Bool)
     }
@@ -111,56 +112,116 @@ struct QueryParser {
     // MARK: Predicates
 
     mutating func predicate() throws -> QuerySyntax.Predicate {
-        guard case .predicate(let predicate) = try or() else { throw unexpected(wanted: "a comparison") }
+        guard case .predicate(let predicate, _) = try nested() else { throw unexpected(wanted: "a comparison") }
         return predicate
     }
 
-    func asPredicate(_ node: Node) throws -> QuerySyntax.Predicate {
-        guard case .predicate(let predicate) = node else { throw unexpected(wanted: "a comparison") }
-        return predicate
-    }
+    /// An open parenthesis and what stands in it so far.
+    private struct Level {
+        /// Finished parts of an OR, and of the AND that is its last part; with how deep they are nested.
+        var orParts: [QuerySyntax.Predicate] = [], andParts: [QuerySyntax.Predicate] = []
+        var orDepth = 0, andDepth = 0
+        /// NOT stands before the next operand.
+        var hasNot = false, isNegated = false
 
-    mutating func or() throws -> Node {
-        let first = try and()
-        guard kind == .or || keyword() == "or" else { return first }
-        var parts = [try asPredicate(first)]
-        while kind == .or || keyword() == "or" {
-            advance()
-            parts.append(try asPredicate(try and()))
+        var isEmpty: Bool { orParts.isEmpty && andParts.isEmpty && !hasNot }
+
+        /// Takes an operand of AND; one that is itself an AND is taken apart, so that long chains stay flat.
+        mutating func add(_ predicate: QuerySyntax.Predicate, _ depth: Int) {
+            if isNegated {
+                andParts.append(.not(predicate))
+                andDepth = max(andDepth, depth + 1)
+            } else if case .and(let parts) = predicate {
+                andParts += parts
+                andDepth = max(andDepth, depth - 1)
+            } else {
+                andParts.append(predicate)
+                andDepth = max(andDepth, depth)
+            }
+            hasNot = false
+            isNegated = false
         }
-        return .predicate(.or(parts))
-    }
 
-    mutating func and() throws -> Node {
-        let first = try unary()
-        guard kind == .and || keyword() == "and" else { return first }
-        var parts = [try asPredicate(first)]
-        while kind == .and || keyword() == "and" {
-            advance()
-            parts.append(try asPredicate(try unary()))
+        mutating func endAnd() {
+            let predicate = andParts.count == 1 ? andParts[0] : .and(andParts)
+            let depth = andParts.count == 1 ? andDepth : andDepth + 1
+            if case .or(let parts) = predicate {
+                orParts += parts
+                orDepth = max(orDepth, depth - 1)
+            } else {
+                orParts.append(predicate)
+                orDepth = max(orDepth, depth)
+            }
+            andParts = []
+            andDepth = 0
         }
-        return .predicate(.and(parts))
-    }
 
-    mutating func unary() throws -> Node {
-        var isNegated = false, count = 0
-        while kind == .not || keyword() == "not" {
-            advance()
-            isNegated.toggle()
-            count += 1
+        mutating func end() -> (QuerySyntax.Predicate, Int) {
+            endAnd()
+            return orParts.count == 1 ? (orParts[0], orDepth) : (.or(orParts), orDepth + 1)
         }
-        let node = try primary()
-        if count == 0 { return node }
-        let predicate = try asPredicate(node)
-        return .predicate(isNegated ? .not(predicate) : predicate)
     }
 
-    mutating func primary() throws -> Node {
+    /// Everything up to a token that cannot go on: operands between AND, OR, NOT and parentheses. Parentheses are kept on a list and
+    /// not on the stack, and only what stays nested counts: `((a OR b) OR c) OR …` may be of any length.
+    mutating func nested() throws -> Node {
+        var levels = [Level()]
+        while true {
+            while true {
+                if kind == .not || keyword() == "not" {
+                    levels[levels.count - 1].hasNot = true
+                    levels[levels.count - 1].isNegated.toggle()
+                } else if kind == .leftParenthesis {
+                    levels.append(Level())
+                } else {
+                    break
+                }
+                advance()
+            }
+            var node = try operandOrComparison()
+            while kind == .rightParenthesis, levels.count > 1 {
+                node = try close(levels.removeLast(), node)
+            }
+            let isOr = kind == .or || keyword() == "or"
+            guard isOr || kind == .and || keyword() == "and" else {
+                guard levels.count == 1 else { throw unexpected(wanted: "')'") }
+                return levels[0].isEmpty ? node : try end(levels[0], node)
+            }
+            try add(node, to: &levels[levels.count - 1])
+            if isOr { levels[levels.count - 1].endAnd() }
+            advance()
+        }
+    }
+
+    /// What a parenthesis is whose last operand is `node`; a value may go on behind it.
+    private mutating func close(_ level: Level, _ node: Node) throws -> Node {
+        advance()
+        if !level.isEmpty { return try end(level, node) }
+        guard case .value(let expression, _) = node else { return node }
+        let sum = try self.sum(from: .value(expression, isBare: false))
+        guard case .value(let left, let isBare) = sum else { return sum }
+        return try comparison(left, isBare: isBare)
+    }
+
+    private func add(_ node: Node, to level: inout Level) throws {
+        guard case .predicate(let predicate, let depth) = node else { throw unexpected(wanted: "a comparison") }
+        level.add(predicate, depth)
+    }
+
+    private func end(_ level: Level, _ node: Node) throws -> Node {
+        var level = level
+        try add(node, to: &level)
+        let (predicate, depth) = level.end()
+        if depth > QueryParser.depthMaximum { throw tooDeep() }
+        return .predicate(predicate, depth: depth)
+    }
+
+    private mutating func operandOrComparison() throws -> Node {
         switch keyword() {
         case "truepredicate", "falsepredicate":
             let isTrue = keyword() == "truepredicate"
             advance()
-            return .predicate(.always(isTrue))
+            return .predicate(.always(isTrue), depth: 1)
         default: break
         }
         let left = try sum()
@@ -192,11 +253,13 @@ struct QueryParser {
         default:
             guard case .value(let expression, let isBare) = try sum() else { throw unexpected(wanted: "a value") }
             if !isBare, operation.isSubstring || operation == .text {
-                throw QueryError(.syntax, "\(operation.rawValue) takes neither parentheses nor arithmetic on its right", at: expression.offset)
+                throw QueryError(
+                    .syntax, "\(operation.rawValue) takes neither parentheses nor arithmetic on its right", at: expression.offset)
             }
             right = expression
         }
-        return .predicate(.comparison(QuerySyntax.Comparison(left, operation, right, options: options, offset: offset)))
+        return .predicate(
+            .comparison(QuerySyntax.Comparison(left, operation, right, options: options, offset: offset)), depth: depth + 1)
     }
 
     func relation() -> QuerySyntax.Operator? {
@@ -240,19 +303,22 @@ struct QueryParser {
 
     // MARK: Values
 
-    mutating func sum() throws -> Node {
-        var left = try product()
+    mutating func sum() throws -> Node { try sum(from: try factor()) }
+
+    /// A sum, or the rest of one whose first factor has been read.
+    mutating func sum(from first: Node) throws -> Node {
+        var left = try product(from: first)
         while kind == .plus || kind == .minus {
             let operation = kind == .plus ? QuerySyntax.Arithmetic.add : .subtract, offset = token.offset
             let a = try operand(left)
             advance()
-            left = try arithmetic(operation, a, try product(), at: offset)
+            left = try arithmetic(operation, a, try product(from: try factor()), at: offset)
         }
         return left
     }
 
-    mutating func product() throws -> Node {
-        var left = try factor()
+    mutating func product(from first: Node) throws -> Node {
+        var left = first
         while kind == .star || kind == .slash {
             let operation = kind == .star ? QuerySyntax.Arithmetic.multiply : .divide, offset = token.offset
             let a = try operand(left)
@@ -277,14 +343,18 @@ struct QueryParser {
 
     mutating func enter() throws {
         depth += 1
-        if depth > QueryParser.depthMaximum { throw QueryError(.syntax, "nested more than \(QueryParser.depthMaximum) deep", at: token.offset) }
+        if depth > QueryParser.depthMaximum { throw tooDeep() }
+    }
+
+    private func tooDeep() -> QueryError {
+        QueryError(.syntax, "nested more than \(QueryParser.depthMaximum) deep", at: token.offset)
     }
 
     mutating func factor() throws -> Node {
         guard kind == .leftParenthesis else { return .value(try value(), isBare: true) }
         try enter()
         advance()
-        let inner = try or()
+        let inner = try nested()
         try expect(.rightParenthesis, "')'")
         depth -= 1
         if case .value(let expression, _) = inner { return .value(expression, isBare: false) }
@@ -309,7 +379,8 @@ struct QueryParser {
         case .word:
             switch keyword() {
             case "subquery": return .subquery(try subquery())
-            case "and", "or", "not", "truepredicate", "falsepredicate", "geobox", "geocircle", "geopolygon": throw unexpected(wanted: "a value")
+            case "and", "or", "not", "truepredicate", "falsepredicate", "geobox", "geocircle", "geopolygon":
+                throw unexpected(wanted: "a value")
             default: return try literal().map { .literal($0) } ?? .path(try path(quantifier: nil))
             }
         default:
@@ -331,7 +402,8 @@ struct QueryParser {
         if text == text.lowercased() || text == text.uppercased() { return quantifier }
         switch kind(after: 1) {
         case .word(let next):
-            return ["in", "between", "like", "contains", "beginswith", "endswith", "text"].contains(next.lowercased()) ? nil : quantifier
+            return ["in", "between", "like", "contains", "beginswith", "endswith", "text"].contains(next.lowercased())
+                ? nil : quantifier
         case .name, .leftBrace, .argument, .pathArgument, .placeholder, .pathPlaceholder, .operation: return quantifier
         default: return nil
         }

@@ -33,7 +33,8 @@ struct QueryPlan {
             var others = parts
             others.remove(at: best.index)
             rest = others.count == 1 ? others[0] : others.isEmpty ? .always(true) : .and(others)
-            description = "\(best.access.description): \(keys.count) of \(table.objectCount) objects of \(table.className ?? table.name)"
+            description =
+                "\(best.access.description): \(keys.count) of \(table.objectCount) objects of \(table.className ?? table.name)"
         } else {
             description = "scan of \(table.objectCount) objects of \(table.className ?? table.name)"
         }
@@ -56,12 +57,16 @@ struct QueryPlan {
         init?(_ predicate: QueryPredicate, _ table: Table, _ run: QueryRun) throws {
             switch predicate {
             case .text(let path, _, let search):
-                guard let property = path.ownProperty, path.scope == 0, search.isSelective, let index = try FullTextIndex(table, run.column(property)) else { return nil }
+                guard let property = path.ownProperty, path.scope == 0, search.isSelective,
+                    let index = try FullTextIndex(table, run.column(property))
+                else { return nil }
                 kind = .text(index, search)
                 description = "full-text index on \(table.name(of: try run.column(property)))"
             case .comparison(let comparison):
-                guard comparison.operation == .equal, comparison.options.isEmpty, comparison.rightQuantifier == .any, !comparison.comparesWhole,
-                    !comparison.rules.contains(.stringsMatchData), case .path(let path) = comparison.left, path.scope == 0, let property = path.ownProperty
+                guard comparison.operation == .equal, comparison.options.isEmpty, comparison.rightQuantifier == .any,
+                    !comparison.comparesWhole,
+                    !comparison.rules.contains(.stringsMatchData), case .path(let path) = comparison.left, path.scope == 0,
+                    let property = path.ownProperty
                 else { return nil }
                 let column = try run.column(property)
                 guard let index = try SearchIndex(table, column) else { return nil }
@@ -83,11 +88,13 @@ struct QueryPlan {
             }
         }
 
-        /// True where the index finds every value that equals `value`. Among AnyRealmValues numbers of different kinds may be equal, which
-        /// stand in the same place of the index only when they are small integers (file-format-2 7.3).
+        /// True where the index finds every value that equals `value`. Among AnyRealmValues numbers of different kinds may be
+        /// equal, which stand in the same place of the index only when they are small integers (file-format-2 7.3).
         private static func isFound(_ value: Mixed, _ type: ColumnType) -> Bool {
             switch (type, value) {
-            case (.int, .int), (.bool, .bool), (.string, .string), (.timestamp, .timestamp), (.objectId, .objectId), (.uuid, .uuid): true
+            case (.int, .int), (.bool, .bool), (.string, .string), (.timestamp, .timestamp), (.objectId, .objectId),
+                (.uuid, .uuid):
+                true
             case (.mixed, .int(let v)): Int32(exactly: v) != nil
             case (.mixed, .string), (.mixed, .bool), (.mixed, .timestamp), (.mixed, .objectId), (.mixed, .uuid): true
             case (.int, .null), (.bool, .null), (.string, .null), (.timestamp, .null), (.objectId, .null), (.uuid, .null): true

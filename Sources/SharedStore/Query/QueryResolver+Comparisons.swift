@@ -1,7 +1,9 @@
 /// Which types can be compared with which, and how (query-language 4, 6 and 8).
 extension QueryResolver {
     mutating func comparison(_ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
-        if syntax.operation == .isIn, case .literal(let literal) = syntax.right, case .argument(.region) = literal.value { return try geo(syntax) }
+        if syntax.operation == .isIn, case .literal(let literal) = syntax.right, case .argument(.region) = literal.value {
+            return try geo(syntax)
+        }
         var left = try operand(syntax.left), right = try operand(syntax.right)
         if left.isConstant && right.isConstant || left.type == .constant && right.type == .constant {
             throw QueryError(.type, "Cannot compare two constants", at: syntax.offset)
@@ -9,12 +11,18 @@ extension QueryResolver {
         var operation = syntax.operation
         var isMirrored = false
         if operation == .isIn {
-            if !left.isConstant, left.type != .types, case .literal(let literal) = right.form, literal.isArgument { _ = try constant(literal, as: left.type) }
-            guard right.isMany else { throw QueryError(.operation, "The keypath following 'IN' must contain a list", at: right.offset) }
+            if !left.isConstant, left.type != .types, case .literal(let literal) = right.form, literal.isArgument {
+                _ = try constant(literal, as: left.type)
+            }
+            guard right.isMany else {
+                throw QueryError(.operation, "The keypath following 'IN' must contain a list", at: right.offset)
+            }
             operation = .equal
         }
         if left.type == .constant {
-            if operation.isSubstring { throw QueryError(.operation, "\(operation.rawValue) requires a key path on the left side", at: syntax.offset) }
+            if operation.isSubstring {
+                throw QueryError(.operation, "\(operation.rawValue) requires a key path on the left side", at: syntax.offset)
+            }
             swap(&left, &right)
             operation = operation.mirrored
             isMirrored = syntax.operation != .isIn
@@ -25,7 +33,9 @@ extension QueryResolver {
         if syntax.options.contains(.diacriticInsensitive), left.type != .string, left.type != .mixed {
             throw QueryError(.operation, "[d] is only possible with strings", at: syntax.offset)
         }
-        return right.type == .constant ? try withConstant(left, operation, right, syntax, isMirrored: isMirrored) : try twoPaths(left, operation, right, syntax)
+        return right.type == .constant
+            ? try withConstant(left, operation, right, syntax, isMirrored: isMirrored)
+            : try twoPaths(left, operation, right, syntax)
     }
 
     // MARK: One side is a constant
@@ -48,24 +58,31 @@ extension QueryResolver {
             }
             converted = .constant(value)
         case .list(let literals):
-            converted = .constants(try literals.map { try element($0, as: type, acceptsNumericStrings: left.takesNumericStrings) })
+            converted = .constants(
+                try literals.map { try element($0, as: type, acceptsNumericStrings: left.takesNumericStrings) })
         case .computed(let operand): converted = operand
         case .path(let path): converted = .path(path)
         case .types: throw QueryError(.type, "a type name can only be compared with @type", at: right.offset)
         }
         try checkOrder(left, operation, syntax)
-        if case .constant(.value(let value)) = converted, left.type == .int, value.isNaN, operation.isOrder { return .always(false) }
+        if case .constant(.value(let value)) = converted, left.type == .int, value.isNaN, operation.isOrder {
+            return .always(false)
+        }
         var rules: ComparisonRules = []
         // With the constant on the left the rules of other comparisons hold.
         if !isMirrored, let property = left.path?.ownProperty {
             switch converted {
             case .constant(.value(let value)): rules = QueryResolver.ownRules(property, value)
             case .constants(let values) where property.type != .string:
-                if values.allSatisfy({ $0.value.map { QueryResolver.ownRules(property, $0) == .nanIsUnordered } ?? false }) { rules = .nanIsUnordered }
+                if values.allSatisfy({ $0.value.map { QueryResolver.ownRules(property, $0) == .nanIsUnordered } ?? false }) {
+                    rules = .nanIsUnordered
+                }
             default: break
             }
         }
-        if left.type == .mixed, !left.takesNumericStrings, operation == .equal || operation == .notEqual, right.isPlaceholder { rules.insert(.stringsMatchData) }
+        if left.type == .mixed, !left.takesNumericStrings, operation == .equal || operation == .notEqual, right.isPlaceholder {
+            rules.insert(.stringsMatchData)
+        }
         return make(left, operation, syntax, right, converted, rules)
     }
 
@@ -79,15 +96,20 @@ extension QueryResolver {
     }
 
     private func make(
-        _ left: Operand, _ operation: QuerySyntax.Operator, _ syntax: QuerySyntax.Comparison, _ right: Operand, _ converted: QueryOperand,
+        _ left: Operand, _ operation: QuerySyntax.Operator, _ syntax: QuerySyntax.Comparison, _ right: Operand,
+        _ converted: QueryOperand,
         _ rules: ComparisonRules
     ) -> QueryPredicate {
         let hasQuantifier = left.quantifier != nil || right.quantifier != nil
         var comparesWhole = false
-        if left.isMany, right.isMany, !hasQuantifier, syntax.operation != .isIn || right.type == .constant { comparesWhole = true }
-        return .comparison(QueryComparison(
-            left: left.queryOperand, operation: operation, options: syntax.options, right: converted, leftQuantifier: left.quantifier ?? .any,
-            rightQuantifier: right.quantifier ?? .any, comparesWhole: comparesWhole, rules: rules))
+        if left.isMany, right.isMany, !hasQuantifier, syntax.operation != .isIn || right.type == .constant {
+            comparesWhole = true
+        }
+        return .comparison(
+            QueryComparison(
+                left: left.queryOperand, operation: operation, options: syntax.options, right: converted,
+                leftQuantifier: left.quantifier ?? .any,
+                rightQuantifier: right.quantifier ?? .any, comparesWhole: comparesWhole, rules: rules))
     }
 
     private func noOrder(_ side: Operand, _ syntax: QuerySyntax.Comparison) -> QueryError {
@@ -101,13 +123,19 @@ extension QueryResolver {
 
     // MARK: Neither side is a constant
 
-    private func twoPaths(_ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
+    private func twoPaths(
+        _ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison
+    ) throws -> QueryPredicate {
         if left.type.isLink { try checkOrder(left, operation, syntax) }
-        if left.isCollection && right.isCollection { throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset) }
+        if left.isCollection && right.isCollection {
+            throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset)
+        }
         func isLoose(_ side: Operand) -> Bool { side.type == .mixed || side.takesAnyConstant && !side.takesNumericStrings }
-        let isComparable = left.type == right.type || left.type.isNumeric && right.type.isNumeric || isLoose(left) || isLoose(right)
+        let isComparable =
+            left.type == right.type || left.type.isNumeric && right.type.isNumeric || isLoose(left) || isLoose(right)
         guard isComparable else {
-            throw QueryError(.type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'", at: syntax.offset)
+            throw QueryError(
+                .type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'", at: syntax.offset)
         }
         if operation.isOrder, right.type.isLink { return .always(false) }
         if left.type == .bool || right.type == .bool { try checkOrder(left.type == .bool ? left : right, operation, syntax) }
@@ -116,23 +144,33 @@ extension QueryResolver {
 
     // MARK: Substrings
 
-    private func substring(_ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
-        if operation == .like, syntax.options.contains(.diacriticInsensitive) { throw QueryError(.operation, "Operator 'LIKE[d]' is not supported", at: syntax.offset) }
+    private func substring(
+        _ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison
+    ) throws -> QueryPredicate {
+        if operation == .like, syntax.options.contains(.diacriticInsensitive) {
+            throw QueryError(.operation, "Operator 'LIKE[d]' is not supported", at: syntax.offset)
+        }
         func refuse(_ literal: QuerySyntax.Literal) -> QueryError {
-            QueryError(literal.isArgument ? .argument : .type, "the right side of \(operation.rawValue) must be a string or data", at: literal.offset)
+            QueryError(
+                literal.isArgument ? .argument : .type, "the right side of \(operation.rawValue) must be a string or data",
+                at: literal.offset)
         }
         func value(_ literal: QuerySyntax.Literal) throws -> QueryConstant {
             let value: Mixed
             switch literal.value {
             case .string(let text), .argument(.value(.string(let text))):
                 if left.type.isNumeric, !left.takesAnyConstant, QueryResolver.beginsLikeANumber(text) {
-                    throw QueryError(.type, "Operator '\(operation.rawValue)' not supported for type '\(left.type.name)'", at: syntax.offset)
+                    throw QueryError(
+                        .type, "Operator '\(operation.rawValue)' not supported for type '\(left.type.name)'", at: syntax.offset)
                 }
                 value = .string(text)
             case .binary(let bytes), .argument(.value(.binary(let bytes))): value = .binary(bytes)
             case .null, .argument(.value(.null)):
-                guard left.type == .string || left.type == .binary, !left.takesAnyConstant || left.type == .string || left.type == .binary else {
-                    throw QueryError(.type, "the right side of \(operation.rawValue) must be a string or data", at: literal.offset)
+                guard left.type == .string || left.type == .binary,
+                    !left.takesAnyConstant || left.type == .string || left.type == .binary
+                else {
+                    throw QueryError(
+                        .type, "the right side of \(operation.rawValue) must be a string or data", at: literal.offset)
                 }
                 value = .null
             default: throw refuse(literal)
@@ -148,10 +186,17 @@ extension QueryResolver {
             guard right.type == .string || right.type == .binary || right.type == .mixed else {
                 throw QueryError(.type, "the right side of \(operation.rawValue) must be a string or data", at: right.offset)
             }
-            guard left.type == right.type || left.type == .mixed || right.type == .mixed || left.takesAnyConstant || right.takesAnyConstant else {
-                throw QueryError(.type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'", at: syntax.offset)
+            guard
+                left.type == right.type || left.type == .mixed || right.type == .mixed || left.takesAnyConstant
+                    || right.takesAnyConstant
+            else {
+                throw QueryError(
+                    .type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'",
+                    at: syntax.offset)
             }
-            if left.isCollection && right.isCollection { throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset) }
+            if left.isCollection && right.isCollection {
+                throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset)
+            }
             converted = right.queryOperand
             rules = .emptyMatches
         case .types: throw QueryError(.type, "a type name can only be compared with @type", at: right.offset)
@@ -168,26 +213,34 @@ extension QueryResolver {
 
     // MARK: @type
 
-    private func typeComparison(_ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
+    private func typeComparison(
+        _ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison
+    ) throws -> QueryPredicate {
         let (side, other) = left.type == .types && !left.isConstant ? (left, right) : (right, left)
         if side.isConstant || side.type != .types { throw QueryError(.type, "@type is always the same here", at: side.offset) }
         if operation.isSubstring {
-            guard case .literal(let literal) = other.form, case .string(let text) = literal.value, ValueTypes.named(text) == nil else {
+            guard case .literal(let literal) = other.form, case .string(let text) = literal.value, ValueTypes.named(text) == nil
+            else {
                 throw QueryError(.type, "Operator '\(operation.rawValue)' not supported for @type", at: syntax.offset)
             }
             throw QueryError(.type, "Unable to parse the type name '\(text)'", at: literal.offset)
         }
-        if operation.isOrder { throw QueryError(.operation, "Only equal and not equal are supported for @type", at: syntax.offset) }
+        if operation.isOrder {
+            throw QueryError(.operation, "Only equal and not equal are supported for @type", at: syntax.offset)
+        }
         if !syntax.options.isEmpty { throw QueryError(.type, "@type takes no options", at: syntax.offset) }
         func types(_ literal: QuerySyntax.Literal, inList: Bool) throws -> QueryConstant {
             let text: String
             switch literal.value {
             case .string(let name): text = name
             case .argument(.value(.string(let name))) where !inList: text = name
-            case .argument where !inList: throw QueryError(.argument, "@type can only be compared with a string", at: literal.offset)
+            case .argument where !inList:
+                throw QueryError(.argument, "@type can only be compared with a string", at: literal.offset)
             default: throw QueryError(.type, "@type can only be compared with a string", at: literal.offset)
             }
-            guard let types = ValueTypes.named(text) else { throw QueryError(.type, "Unable to parse the type name '\(text)'", at: literal.offset) }
+            guard let types = ValueTypes.named(text) else {
+                throw QueryError(.type, "Unable to parse the type name '\(text)'", at: literal.offset)
+            }
             return .value(.int(types.rawValue))
         }
         let converted: QueryOperand
@@ -196,7 +249,9 @@ extension QueryResolver {
         case .literal(let literal): converted = .constant(try types(literal, inList: false))
         case .list(let literals): converted = .constants(try literals.map { try types($0, inList: $0.isArgument) })
         case .path, .computed:
-            guard other.type == .types else { throw QueryError(.type, "@type can only be compared with a string", at: other.offset) }
+            guard other.type == .types else {
+                throw QueryError(.type, "@type can only be compared with a string", at: other.offset)
+            }
             converted = other.queryOperand
         }
         return make(side, operation, syntax, other, converted, .typeSets)
@@ -206,9 +261,13 @@ extension QueryResolver {
 
     mutating func between(_ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
         let left = try operand(syntax.left), right = try operand(syntax.right)
-        guard case .list(let bounds) = right.form else { throw QueryError(.operation, "BETWEEN needs a list of two bounds", at: right.offset) }
+        guard case .list(let bounds) = right.form else {
+            throw QueryError(.operation, "BETWEEN needs a list of two bounds", at: right.offset)
+        }
         if left.isConstant { throw QueryError(.type, "Cannot compare two constants", at: syntax.offset) }
-        guard bounds.count == 2 else { throw QueryError(.operation, "Operator 'BETWEEN' requires list with 2 elements", at: right.offset) }
+        guard bounds.count == 2 else {
+            throw QueryError(.operation, "Operator 'BETWEEN' requires list with 2 elements", at: right.offset)
+        }
         if left.type.isLink || left.type == .bool || left.type == .types { throw noOrder(left, syntax) }
         if let path = left.path {
             if case .collection = path.end, path.operation == .none, left.quantifier != .all {
@@ -217,23 +276,30 @@ extension QueryResolver {
         }
         let type = left.takesAnyConstant ? .mixed : left.type
         let values = try bounds.map { try constant($0, as: type, acceptsNumericStrings: left.takesNumericStrings) }
-        let rules = values.map { value in left.path?.ownProperty.flatMap { property in value.value.map { QueryResolver.ownRules(property, $0) } } ?? [] }
-        return .between(QueryBetween(operand: left.queryOperand, low: values[0], lowRules: rules[0], high: values[1], highRules: rules[1],
-                                     quantifier: left.quantifier ?? .any))
+        let rules = values.map { value in
+            left.path?.ownProperty.flatMap { property in value.value.map { QueryResolver.ownRules(property, $0) } } ?? []
+        }
+        return .between(
+            QueryBetween(
+                operand: left.queryOperand, low: values[0], lowRules: rules[0], high: values[1], highRules: rules[1],
+                quantifier: left.quantifier ?? .any))
     }
 
     // MARK: TEXT and geoWithin
 
     mutating func textSearch(_ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
         let left = try operand(syntax.left)
-        guard let path = left.path else { throw QueryError(.operation, "TEXT requires a key path on the left side", at: syntax.offset) }
+        guard let path = left.path else {
+            throw QueryError(.operation, "TEXT requires a key path on the left side", at: syntax.offset)
+        }
         let right = try operand(syntax.right)
         let words: String?
         func text(_ literal: QuerySyntax.Literal) throws -> String? {
             switch literal.value {
             case .string(let text), .argument(.value(.string(let text))): return text
             case .null, .argument(.value(.null)): return nil
-            default: throw QueryError(literal.isArgument ? .argument : .type, "TEXT can only search for a string", at: literal.offset)
+            default:
+                throw QueryError(literal.isArgument ? .argument : .type, "TEXT can only search for a string", at: literal.offset)
             }
         }
         switch right.form {
@@ -241,7 +307,9 @@ extension QueryResolver {
         case .list(let literals) where literals.count == 1: words = try text(literals[0])
         default: words = nil
         }
-        guard case .value(let property, let nested) = path.end, nested.isEmpty, path.operation == .none, property.type == .string, property.isFullTextIndexed else {
+        guard case .value(let property, let nested) = path.end, nested.isEmpty, path.operation == .none, property.type == .string,
+            property.isFullTextIndexed
+        else {
             throw QueryError(.text, "the property has no full-text index", at: left.offset)
         }
         guard let words else { throw QueryError(.text, "TEXT needs words to search for", at: right.offset) }
@@ -254,7 +322,9 @@ extension QueryResolver {
 
     mutating func geo(_ syntax: QuerySyntax.Comparison) throws -> QueryPredicate {
         let left = try operand(syntax.left)
-        guard let path = left.path, path.end == .objects, path.operation == .none, !path.hops.isEmpty, case .link(let target) = left.type else {
+        guard let path = left.path, path.end == .objects, path.operation == .none, !path.hops.isEmpty,
+            case .link(let target) = left.type
+        else {
             throw QueryError(.geo, "the left side of geoWithin must be a link to geoJSON formatted data", at: left.offset)
         }
         let region: GeoRegion
@@ -264,13 +334,16 @@ extension QueryResolver {
             switch literal.value {
             case .argument(.region(let value)): region = value
             case .argument(.value(.string(let text))), .string(let text):
-                guard let value = QueryParser.region(text) else { throw QueryError(.geo, "the text holds no region", at: literal.offset) }
+                guard let value = QueryParser.region(text) else {
+                    throw QueryError(.geo, "the text holds no region", at: literal.offset)
+                }
                 region = value
             default: throw QueryError(.geo, "the right side of geoWithin must be a region", at: literal.offset)
             }
         default: throw QueryError(.geo, "the right side of geoWithin must be a region", at: syntax.offset)
         }
-        guard let type = schema.queryClass(target), let kind = type.property("type"), kind.type == .string, kind.collection == nil,
+        guard let type = schema.queryClass(target), let kind = type.property("type"), kind.type == .string,
+            kind.collection == nil,
             let coordinates = type.property("coordinates"), coordinates.type == .double, coordinates.collection == .list
         else { throw QueryError(.geo, "the class linked to has no geoJSON form: type and coordinates", at: left.offset) }
         guard let area = GeoArea(region, type: kind.column, coordinates: coordinates.column) else {

@@ -3,7 +3,8 @@ extension QueryResolver {
     /// The constant that `literal` is when it is compared with values of `type`.
     ///
     /// Throws where they cannot be compared: kind `argument` for an argument, `type` for a literal.
-    func constant(_ literal: QuerySyntax.Literal, as type: ValueType, acceptsNumericStrings: Bool = false) throws -> QueryConstant {
+    func constant(_ literal: QuerySyntax.Literal, as type: ValueType, acceptsNumericStrings: Bool = false) throws -> QueryConstant
+    {
         let conversion = Conversion(literal: literal, type: type, acceptsNumericStrings: acceptsNumericStrings)
         switch literal.value {
         case .null: return .value(.null)
@@ -35,23 +36,36 @@ extension QueryResolver {
             case .link(let table, _):
                 if type == .mixed { return .value(value) }
                 guard case .link(let target) = type else { throw conversion.refused(value: "an object") }
-                guard target == table else { throw QueryError(.property, "an object of another class than the link leads to", at: literal.offset) }
+                guard target == table else {
+                    throw QueryError(.property, "an object of another class than the link leads to", at: literal.offset)
+                }
                 return .value(value)
             case .list, .dictionary: throw conversion.refused(value: "a collection")
             }
-        case .argument(.list): throw QueryError(.operation, "Expressions within predicate aggregates must be constant values", at: literal.offset)
+        case .argument(.list):
+            throw QueryError(.operation, "Expressions within predicate aggregates must be constant values", at: literal.offset)
         case .argument(.region): throw conversion.refused(value: "a region")
         }
     }
 
-    private func object(_ className: String, _ key: QuerySyntax.Literal, as type: ValueType, _ conversion: Conversion) throws -> QueryConstant {
-        guard let found = schema.queryClass(named: className) else { throw QueryError(.property, "no class '\(className)'", at: key.offset) }
+    private func object(
+        _ className: String, _ key: QuerySyntax.Literal, as type: ValueType, _ conversion: Conversion
+    ) throws -> QueryConstant {
+        guard let found = schema.queryClass(named: className) else {
+            throw QueryError(.property, "no class '\(className)'", at: key.offset)
+        }
         if type != .mixed {
             guard case .link(let target) = type else { throw conversion.refused(value: "an object") }
-            guard target == found.table else { throw QueryError(.property, "an object of another class than the link leads to", at: key.offset) }
+            guard target == found.table else {
+                throw QueryError(.property, "an object of another class than the link leads to", at: key.offset)
+            }
         }
-        guard let primaryKey = found.primaryKey else { throw QueryError(.property, "the class '\(className)' has no primary key", at: key.offset) }
-        guard case .value(let value) = try constant(key, as: ValueType(primaryKey.type, .null)) else { throw conversion.refused(value: "an object") }
+        guard let primaryKey = found.primaryKey else {
+            throw QueryError(.property, "the class '\(className)' has no primary key", at: key.offset)
+        }
+        guard case .value(let value) = try constant(key, as: ValueType(primaryKey.type, .null)) else {
+            throw conversion.refused(value: "an object")
+        }
         return .object(found.table, primaryKey: value)
     }
 
@@ -62,7 +76,9 @@ extension QueryResolver {
         let acceptsNumericStrings: Bool
 
         func refused(value: String) -> QueryError {
-            QueryError(literal.isArgument ? .argument : .type, "Cannot compare \(value) with something of type '\(type.name)'", at: literal.offset)
+            QueryError(
+                literal.isArgument ? .argument : .type, "Cannot compare \(value) with something of type '\(type.name)'",
+                at: literal.offset)
         }
 
         func plain(_ value: Mixed, _ own: ValueType) throws -> QueryConstant {
@@ -127,7 +143,9 @@ extension QueryResolver {
                 guard let number = Decimal128Bits(value), !number.isNaN else { throw refused(value: "the string '\(value)'") }
                 return .value(.decimal(number))
             case .int, .float, .double:
-                guard acceptsNumericStrings, let number = Double(value), number.isFinite else { throw refused(value: "the string '\(value)'") }
+                guard acceptsNumericStrings, let number = Double(value), number.isFinite else {
+                    throw refused(value: "the string '\(value)'")
+                }
                 return whole(number)
             case .uuid where literal.isPlaceholder:
                 guard let id = UUIDValue(value) else { throw refused(value: "the string '\(value)'") }

@@ -30,7 +30,9 @@ private struct PathWalk {
 
     mutating func run() throws -> QueryResolver.Operand {
         var steps = syntax.steps[...]
-        if case .name(let name)? = steps.first, name.hasPrefix("$"), let scope = resolver.scopes.lastIndex(where: { $0.variable == name }) {
+        if case .name(let name)? = steps.first, name.hasPrefix("$"),
+            let scope = resolver.scopes.lastIndex(where: { $0.variable == name })
+        {
             steps = steps.dropFirst()
             if steps.isEmpty && syntax.postfix == nil { throw error(.subquery, "a property must follow \(name)") }
             let scopeType = resolver.scopes[scope].type
@@ -54,7 +56,9 @@ private struct PathWalk {
             }
         }
         // An element of a list of objects is a way on, not a value.
-        if syntax.postfix == nil, path.end == .objects, let last = path.hops.last, last.element != .all, last.property.collection == .list {
+        if syntax.postfix == nil, path.end == .objects, let last = path.hops.last, last.element != .all,
+            last.property.collection == .list
+        {
             throw error(.path, "an element of a list of objects cannot be compared itself")
         }
         try postfix()
@@ -66,7 +70,9 @@ private struct PathWalk {
     private mutating func name(_ name: String) throws {
         if let type {
             if let property = type.property(name) { return follow(property) }
-            if let last = path.hops.indices.last, path.hops[last].property.collection == .dictionary, path.hops[last].element == .all {
+            if let last = path.hops.indices.last, path.hops[last].property.collection == .dictionary,
+                path.hops[last].element == .all
+            {
                 path.hops[last].element = .key(name)
                 return
             }
@@ -75,7 +81,9 @@ private struct PathWalk {
         switch path.end {
         case .collection(let property, .all, let nested) where property.collection == .dictionary && nested.isEmpty:
             path.end = .collection(property, .key(name), nested: [])
-        case .collection(let property, .all, _) where property.collection != .dictionary && name.lowercased() == "length" && (property.type == .string || property.type == .binary):
+        case .collection(let property, .all, _)
+        where property.collection != .dictionary && name.lowercased() == "length"
+            && (property.type == .string || property.type == .binary):
             path.operation = .length
             isClosed = true
         case .collection(_, .keys, _): throw error(.type, "nothing can follow @keys")
@@ -85,7 +93,8 @@ private struct PathWalk {
             path.end = .value(property, nested: nested + [.key(name)])
         case .collection(let property, let element, let nested) where property.type == .mixed && element != .all:
             path.end = .collection(property, element, nested: nested + [.key(name)])
-        default: throw error(.property, "the property before '\(name)' is not a link or collection and can only appear at the end")
+        default:
+            throw error(.property, "the property before '\(name)' is not a link or collection and can only appear at the end")
         }
     }
 
@@ -100,7 +109,8 @@ private struct PathWalk {
     }
 
     private mutating func backlinks(_ className: String, _ name: String) throws {
-        guard let target = type, let origin = resolver.schema.queryClass(named: className), let link = origin.property(name), link.type == .link,
+        guard let target = type, let origin = resolver.schema.queryClass(named: className), let link = origin.property(name),
+            link.type == .link,
             !link.isLinkingObjects, link.target == target.table
         else { throw error(.property, "No property '\(name)' of '\(className)' links to objects of this class") }
         path.hops.append(QueryPath.Hop(property: QueryProperty(linkingBy: link)))
@@ -115,9 +125,11 @@ private struct PathWalk {
             return
         }
         switch path.end {
-        case .collection(let property, .all, let nested) where property.collection == .dictionary && nested.isEmpty: path.end = .collection(property, .keys, nested: [])
+        case .collection(let property, .all, let nested) where property.collection == .dictionary && nested.isEmpty:
+            path.end = .collection(property, .keys, nested: [])
         case .value(let property, let nested) where property.type == .mixed: path.end = .value(property, nested: nested + [.keys])
-        case .collection(let property, let element, let nested) where property.type == .mixed && element != .all && element != .keys:
+        case .collection(let property, let element, let nested)
+        where property.type == .mixed && element != .all && element != .keys:
             path.end = .collection(property, element, nested: nested + [.keys])
         default: throw error(.property, "@keys can only follow a map")
         }
@@ -128,7 +140,8 @@ private struct PathWalk {
         switch path.end {
         case .collection(let property, .all, let nested) where property.collection == .dictionary && nested.isEmpty: return
         // Of a dictionary in an AnyRealmValue it is a key like any other.
-        case .value(let property, let nested) where property.type == .mixed: path.end = .value(property, nested: nested + [.key("@values")])
+        case .value(let property, let nested) where property.type == .mixed:
+            path.end = .value(property, nested: nested + [.key("@values")])
         default: throw error(.property, "@values can only follow a map")
         }
     }
@@ -142,7 +155,8 @@ private struct PathWalk {
         if case .size = index { return try count() }
         if type != nil { return try hopIndex(index) }
         switch path.end {
-        case .collection(let property, let element, let nested) where property.type == .mixed && (element != .all || isEveryElement) && element != .keys:
+        case .collection(let property, let element, let nested)
+        where property.type == .mixed && (element != .all || isEveryElement) && element != .keys:
             path.end = .collection(property, element, nested: nested + [try self.nested(index)])
         case .collection(let property, .all, let nested) where nested.isEmpty && !isEveryElement:
             switch (property.collection, index) {
@@ -156,7 +170,8 @@ private struct PathWalk {
             }
         case .collection(_, .all, _): throw error(.path, "the collection cannot be indexed this way")
         case .collection: throw error(.path, "only an AnyRealmValue can be indexed more than once")
-        case .value(let property, let nested) where property.type == .mixed: path.end = .value(property, nested: nested + [try self.nested(index)])
+        case .value(let property, let nested) where property.type == .mixed:
+            path.end = .value(property, nested: nested + [try self.nested(index)])
         default: throw error(.path, "the property cannot be indexed")
         }
     }
@@ -172,7 +187,8 @@ private struct PathWalk {
     }
 
     private mutating func hopIndex(_ index: QuerySyntax.Path.Index) throws {
-        guard let last = path.hops.indices.last, path.hops[last].element == .all, !path.hops[last].property.isLinkingObjects else {
+        guard let last = path.hops.indices.last, path.hops[last].element == .all, !path.hops[last].property.isLinkingObjects
+        else {
             throw error(.path, "there is nothing to index")
         }
         switch (path.hops[last].property.collection, index) {
@@ -193,7 +209,9 @@ private struct PathWalk {
         case .objects:
             guard !path.hops.isEmpty else { throw error(.operation, "there is nothing to count") }
         case .value(let property, _):
-            guard [.string, .binary, .mixed].contains(property.type) else { throw error(.operation, "@count is not possible for this property") }
+            guard [.string, .binary, .mixed].contains(property.type) else {
+                throw error(.operation, "@count is not possible for this property")
+            }
         case .collection(_, let element, _):
             if element == .keys { throw error(.operation, "@count is not possible for keys") }
         case .allLinks: break
@@ -210,7 +228,9 @@ private struct PathWalk {
             try count()
         case .type:
             if isClosed { throw error(.operation, "@type must follow a property") }
-            if case .collection(let property, .all, let nested) = path.end, property.type != .mixed, property.collection != .dictionary, nested.isEmpty {
+            if case .collection(let property, .all, let nested) = path.end, property.type != .mixed,
+                property.collection != .dictionary, nested.isEmpty
+            {
                 throw error(.operation, "@type is not possible for a typed collection")
             }
             close(.type)
@@ -231,7 +251,8 @@ private struct PathWalk {
             }
         }
         if let name {
-            guard path.end == .objects, !path.hops.isEmpty, path.hops.contains(where: { $0.property.collection != nil }), let type else {
+            guard path.end == .objects, !path.hops.isEmpty, path.hops.contains(where: { $0.property.collection != nil }), let type
+            else {
                 throw refuse("must be applied to a collection of objects")
             }
             guard let property = type.property(name), property.collection == nil, property.type != .link else {
@@ -261,7 +282,8 @@ private struct PathWalk {
             result.isMany = hasManyHops
             result.isManyObjects = hasManyHops
         case .value(let property, let nested):
-            valueType = property.type == .mixed && nested.last == .keys ? .mixed : QueryResolver.ValueType(property.type, property.target)
+            valueType =
+                property.type == .mixed && nested.last == .keys ? .mixed : QueryResolver.ValueType(property.type, property.target)
             result.isMany = hasManyHops || nested.contains(.any) || nested.contains(.keys)
             result.isCollection = hasManyHops
             hasCollection = hasCollection || !nested.isEmpty

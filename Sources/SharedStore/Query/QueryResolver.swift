@@ -1,4 +1,5 @@
-/// Checks the names and types of a syntax tree against a schema and makes a predicate that can be run (query-language 3, 4, 6 to 10).
+/// Checks the names and types of a syntax tree against a schema and makes a predicate that can be run (query-language 3, 4, 6 to
+/// 10).
 struct QueryResolver {
     let schema: any QuerySchema
     /// The classes of the object that the query is about and of the elements of the subqueries around, outermost first.
@@ -15,8 +16,8 @@ struct QueryResolver {
         switch syntax {
         case .always(let isTrue): return .always(isTrue)
         case .not(let inner): return .not(try predicate(inner))
-        case .and(let parts): return .and(try parts.map { try predicate($0) })
-        case .or(let parts): return .or(try parts.map { try predicate($0) })
+        case .and(let parts): return .and(try flattened(parts, \.andParts))
+        case .or(let parts): return .or(try flattened(parts, \.orParts))
         case .comparison(let comparison):
             switch comparison.operation {
             case .text: return try textSearch(comparison)
@@ -25,6 +26,17 @@ struct QueryResolver {
             default: return try self.comparison(comparison)
             }
         }
+    }
+
+    /// Parts that are chains of the same kind are taken apart: chains made by hand are often nested to the left.
+    private mutating func flattened(
+        _ parts: [QuerySyntax.Predicate], _ inner: (QuerySyntax.Predicate) -> [QuerySyntax.Predicate]?
+    ) throws -> [QueryPredicate] {
+        var pending = Array(parts.reversed()), result: [QueryPredicate] = []
+        while let part = pending.popLast() {
+            if let parts = inner(part) { pending += parts.reversed() } else { result.append(try predicate(part)) }
+        }
+        return result
     }
 
     // MARK: Operands
@@ -120,13 +132,16 @@ struct QueryResolver {
         switch expression {
         case .literal(let literal):
             if case .argument(.list(let values)) = literal.value {
-                let elements = values.map { QuerySyntax.Literal(.argument(.value($0)), isPlaceholder: literal.isPlaceholder, offset: literal.offset) }
+                let elements = values.map {
+                    QuerySyntax.Literal(.argument(.value($0)), isPlaceholder: literal.isPlaceholder, offset: literal.offset)
+                }
                 return Operand(form: .list(elements), type: .constant, isMany: true, offset: literal.offset)
             }
             return Operand(form: .literal(literal), type: .constant, offset: literal.offset)
         case .quantified(let literal, let quantifier):
             guard case .argument(.list) = literal.value else {
-                throw QueryError(.argument, "\(quantifier.rawValue) is only allowed on arguments which contain a list", at: literal.offset)
+                throw QueryError(
+                    .argument, "\(quantifier.rawValue) is only allowed on arguments which contain a list", at: literal.offset)
             }
             var list = try operand(.literal(literal))
             list.quantifier = quantifier
@@ -134,7 +149,10 @@ struct QueryResolver {
         case .list(let literals, let quantifier, let offset):
             return Operand(form: .list(literals), type: .constant, quantifier: quantifier, isMany: true, offset: offset)
         case .path(let path):
-            if let word = truthWord(path) { return Operand(form: .literal(QuerySyntax.Literal(.bool(word), offset: path.offset)), type: .constant, offset: path.offset) }
+            if let word = truthWord(path) {
+                return Operand(
+                    form: .literal(QuerySyntax.Literal(.bool(word), offset: path.offset)), type: .constant, offset: path.offset)
+            }
             return try self.path(path)
         case .arithmetic(let operation, let left, let right, let offset):
             return try arithmetic(operation, try operand(left), try operand(right), at: offset)
@@ -147,7 +165,9 @@ struct QueryResolver {
 
     /// YES and NO are the truth values unless the class has a property of that name.
     private func truthWord(_ path: QuerySyntax.Path) -> Bool? {
-        guard path.steps.count == 1, path.postfix == nil, path.quantifier == nil, case .name(let name) = path.steps[0] else { return nil }
+        guard path.steps.count == 1, path.postfix == nil, path.quantifier == nil, case .name(let name) = path.steps[0] else {
+            return nil
+        }
         let word = name.lowercased()
         guard word == "yes" || word == "no", scopes[scopes.count - 1].type.property(name) == nil else { return nil }
         return word == "yes"
@@ -155,16 +175,24 @@ struct QueryResolver {
 
     // MARK: Arithmetic
 
-    private func arithmetic(_ operation: QuerySyntax.Arithmetic, _ left: Operand, _ right: Operand, at offset: Int) throws -> Operand {
-        for side in [left, right] where !side.isConstant && side.type != .constant && !side.type.isNumeric && side.type != .mixed && !side.takesAnyConstant {
+    private func arithmetic(
+        _ operation: QuerySyntax.Arithmetic, _ left: Operand, _ right: Operand, at offset: Int
+    ) throws -> Operand {
+        for side in [left, right]
+        where !side.isConstant && side.type != .constant && !side.type.isNumeric && side.type != .mixed && !side.takesAnyConstant
+        {
             throw QueryError(.type, "arithmetic on something of type \(side.type.name)", at: side.offset)
         }
-        if left.isCollection && right.isCollection { throw QueryError(.type, "Comparison between two lists is not supported", at: offset) }
+        if left.isCollection && right.isCollection {
+            throw QueryError(.type, "Comparison between two lists is not supported", at: offset)
+        }
         let leftType = left.isConstant ? right.type : left.type, rightType = right.isConstant ? left.type : right.type
         let a = try number(left, beside: rightType), b = try number(right, beside: leftType)
         let type: ValueType
         if leftType == .constant && rightType == .constant {
-            return Operand(form: .computed(.arithmetic(operation, a, b)), type: .constant, isMany: left.isMany || right.isMany, offset: offset)
+            return Operand(
+                form: .computed(.arithmetic(operation, a, b)), type: .constant, isMany: left.isMany || right.isMany,
+                offset: offset)
         }
         let types = [leftType, rightType]
         if types.contains(.mixed) || left.takesAnyConstant || right.takesAnyConstant {
@@ -176,19 +204,24 @@ struct QueryResolver {
         } else {
             type = .double
         }
-        return Operand(form: .computed(.arithmetic(operation, a, b)), type: type, isMany: left.isMany || right.isMany,
-                       isCollection: left.isCollection || right.isCollection, takesNumericStrings: true, offset: offset)
+        return Operand(
+            form: .computed(.arithmetic(operation, a, b)), type: type, isMany: left.isMany || right.isMany,
+            isCollection: left.isCollection || right.isCollection, takesNumericStrings: true, offset: offset)
     }
 
     /// One side of an arithmetic operation; a constant becomes a number of the kind that suits the other side.
     private func number(_ side: Operand, beside type: ValueType) throws -> QueryOperand {
         func value(_ literal: QuerySyntax.Literal) throws -> QueryConstant {
             // Beside another constant whole numbers are integers; what is no number there makes the result null.
-            guard type != .constant else { return (try? constant(literal, as: .int, acceptsNumericStrings: true)) ?? .value(.null) }
+            guard type != .constant else {
+                return (try? constant(literal, as: .int, acceptsNumericStrings: true)) ?? .value(.null)
+            }
             let converted = try constant(literal, as: type.isNumeric ? type : .double, acceptsNumericStrings: true)
             switch converted {
             case .value(.int), .value(.double), .value(.float), .value(.decimal): return converted
-            default: throw QueryError(literal.isArgument ? .argument : .type, "arithmetic on something that is no number", at: literal.offset)
+            default:
+                throw QueryError(
+                    literal.isArgument ? .argument : .type, "arithmetic on something that is no number", at: literal.offset)
             }
         }
         switch side.form {
@@ -204,7 +237,9 @@ struct QueryResolver {
 
     private mutating func subquery(_ syntax: QuerySyntax.Subquery) throws -> Operand {
         func refuse(_ message: String) -> QueryError { QueryError(.subquery, message, at: syntax.path.offset) }
-        if scopes.contains(where: { $0.variable == syntax.variable }) { throw refuse("the variable \(syntax.variable) is in use already") }
+        if scopes.contains(where: { $0.variable == syntax.variable }) {
+            throw refuse("the variable \(syntax.variable) is in use already")
+        }
         guard syntax.path.postfix == nil else { throw refuse("a subquery must operate on a list property") }
         let found: Operand
         do {
@@ -212,12 +247,14 @@ struct QueryResolver {
         } catch let error as QueryError where error.kind == .property || error.kind == .path {
             throw refuse(error.message)
         }
-        guard let path = found.path, path.end == .objects, found.isManyObjects, let last = path.hops.last, last.property.collection != nil, last.element == .all,
+        guard let path = found.path, path.end == .objects, found.isManyObjects, let last = path.hops.last,
+            last.property.collection != nil, last.element == .all,
             case .link(let target) = found.type, let type = schema.queryClass(target)
         else { throw refuse("a subquery must operate on a collection of objects") }
         scopes.append((syntax.variable, type))
         defer { scopes.removeLast() }
         let predicate = try self.predicate(syntax.predicate)
-        return Operand(form: .computed(.subqueryCount(path, predicate)), type: .int, takesNumericStrings: true, offset: syntax.offset)
+        return Operand(
+            form: .computed(.subqueryCount(path, predicate)), type: .int, takesNumericStrings: true, offset: syntax.offset)
     }
 }

@@ -22,7 +22,9 @@ final class QueryRun {
 
     func table(_ key: TableKey) throws -> Table {
         if let table = tables[key] { return table }
-        guard let table = try group.table(key) else { throw QueryError(.property, "the table \(key) of the query is not in this version of the file") }
+        guard let table = try group.table(key) else {
+            throw QueryError(.property, "the table \(key) of the query is not in this version of the file")
+        }
         tables[key] = table
         return table
     }
@@ -30,7 +32,8 @@ final class QueryRun {
     func column(_ property: QueryProperty) throws -> Column {
         let table = try table(property.table)
         guard let column = table.column(property.column) else {
-            throw QueryError(.property, "a column of the query is not in this version of the file: \(property.column) of \(table.name)")
+            throw QueryError(
+                .property, "a column of the query is not in this version of the file: \(property.column) of \(table.name)")
         }
         return column
     }
@@ -211,9 +214,12 @@ final class QueryStorage {
         case .double: try each(list, DoubleLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .double($0) } ?? .null }
         case .string: try each(list, StringLeaf.self, start, body) { leaf, i in try self.string(leaf, i) }
         case .binary: try each(list, BinaryLeaf.self, start, body) { leaf, i in try self.binary(leaf, i) }
-        case .timestamp: try each(list, TimestampLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .timestamp($0) } ?? .null }
-        case .decimal: try each(list, DecimalLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .decimal($0) } ?? .null }
-        case .objectId: try each(list, ObjectIdLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .objectId($0) } ?? .null }
+        case .timestamp:
+            try each(list, TimestampLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .timestamp($0) } ?? .null }
+        case .decimal:
+            try each(list, DecimalLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .decimal($0) } ?? .null }
+        case .objectId:
+            try each(list, ObjectIdLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .objectId($0) } ?? .null }
         case .uuid: try each(list, UUIDLeaf.self, start, body) { leaf, i in try leaf.value(i).map { .uuid($0) } ?? .null }
         case .link:
             try each(list, KeyLeaf.self, start, body) { leaf, i in
@@ -236,7 +242,8 @@ final class QueryStorage {
 
     @inline(__always)
     private func each<L: Leaf>(
-        _ list: ListReader, _ type: L.Type, _ start: Int, _ body: (MixedView, MixedLeafPlace?) throws -> Bool, _ convert: (L, Int) throws -> MixedView
+        _ list: ListReader, _ type: L.Type, _ start: Int, _ body: (MixedView, MixedLeafPlace?) throws -> Bool,
+        _ convert: (L, Int) throws -> MixedView
     ) throws {
         let tree = try list.tree(type)
         var position = start

@@ -74,7 +74,9 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
 
     public init(_ group: Group) throws {
         for table in try group.tables() {
-            var type = QueryClass(name: table.className ?? table.name, table: table.key, primaryKey: table.primaryKeyColumn.map { QueryProperty($0) })
+            var type = QueryClass(
+                name: table.className ?? table.name, table: table.key,
+                primaryKey: table.primaryKeyColumn.map { QueryProperty($0) })
             for column in table.publicColumns { type.add(QueryProperty(column), as: table.name(of: column)) }
             classes[table.key] = type
             // A class of the object layer goes before a table that happens to have its name.
@@ -100,7 +102,8 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
 
     /// Declares linking objects: `name` of `className` are the objects of `origin` that link to it by `property`.
     public mutating func addLinkingObjects(_ name: String, of className: String, from origin: String, property: String) throws {
-        guard let key = names[className], let originKey = names[origin], let link = classes[originKey]?.property(property), link.type == .link,
+        guard let key = names[className], let originKey = names[origin], let link = classes[originKey]?.property(property),
+            link.type == .link,
             !link.isLinkingObjects, link.target == key
         else { throw QueryError(.property, "'\(origin).\(property)' is no link to '\(className)'") }
         classes[key]?.add(QueryProperty(linkingBy: link), as: name)

@@ -18,6 +18,15 @@ public struct QuerySyntax: Sendable {
         case and([Predicate])
         case or([Predicate])
         case comparison(Comparison)
+
+        var andParts: [Predicate]? {
+            if case .and(let parts) = self { return parts }
+            return nil
+        }
+        var orParts: [Predicate]? {
+            if case .or(let parts) = self { return parts }
+            return nil
+        }
     }
 
     public enum Operator: String, Sendable, CaseIterable {
@@ -54,7 +63,8 @@ public struct QuerySyntax: Sendable {
     public struct Options: OptionSet, Hashable, Sendable {
         public let rawValue: Int
         public init(rawValue: Int) { self.rawValue = rawValue }
-        /// ASCII and Latin-1 letters are equal in both cases; with `diacriticInsensitive` letters of all scripts (query-language 5).
+        /// ASCII and Latin-1 letters are equal in both cases; with `diacriticInsensitive` letters of all scripts (query-language
+        /// 5).
         public static let caseInsensitive = Options(rawValue: 1)
         /// Accents make no difference.
         public static let diacriticInsensitive = Options(rawValue: 2)
@@ -123,8 +133,8 @@ public struct QuerySyntax: Sendable {
             case argument(QueryArgument)
         }
         public var value: Value
-        /// The argument came by `%@` or its like, which is the notation of the Swift front end: its rules go before those of query
-        /// strings where the two disagree (query-language 12).
+        /// The argument came by `%@` or its like, which is the notation of the Swift front end: its rules go before those of
+        /// query strings where the two disagree (query-language 12).
         public var isPlaceholder: Bool
         public var offset: Int
         public init(_ value: Value, isPlaceholder: Bool = false, offset: Int = 0) {

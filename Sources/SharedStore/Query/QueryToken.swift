@@ -26,7 +26,8 @@ struct QueryToken {
         /// `@count` and its like, without the `@`.
         case operation(String)
         case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, and, or, not
-        case plus, minus, star, slash, leftParenthesis, rightParenthesis, leftBrace, rightBrace, leftBracket, rightBracket, comma, dot
+        case plus, minus, star, slash, leftParenthesis, rightParenthesis, leftBrace, rightBrace, leftBracket, rightBracket, comma,
+            dot
     }
     var kind: Kind
     var offset: Int

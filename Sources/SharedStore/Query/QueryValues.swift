@@ -6,7 +6,9 @@ enum QueryValues {
 
     /// True where `left operation right`. `part` is the right side of a string operator or of an option, made ready once.
     @inline(__always)
-    static func compare(_ left: MixedView, _ operation: Operator, _ right: MixedView, _ options: QuerySyntax.Options, _ rules: ComparisonRules) -> Bool {
+    static func compare(
+        _ left: MixedView, _ operation: Operator, _ right: MixedView, _ options: QuerySyntax.Options, _ rules: ComparisonRules
+    ) -> Bool {
         if rules.contains(.typeSets) { return (ValueTypes.bits(left) & ValueTypes.bits(right) != 0) == (operation == .equal) }
         switch operation {
         case .equal: return equal(left, right, options, rules)
@@ -38,10 +40,12 @@ enum QueryValues {
 
     private static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer, _ options: QuerySyntax.Options) -> Bool {
         if options.contains(.diacriticInsensitive) {
-            return StringMatch.matchesWithoutAccents(a, .equal, String(decoding: b, as: UTF8.self), ignoresCase: options.contains(.caseInsensitive))
+            return StringMatch.matchesWithoutAccents(
+                a, .equal, String(decoding: b, as: UTF8.self), ignoresCase: options.contains(.caseInsensitive))
         }
         // Data that is no text has no case, and equals nothing here.
-        return a.count == b.count && StringMatch.isText(b) && StringMatch.folded(b).withUnsafeBytes { StringMatch.equalsFolded(a, $0) }
+        return a.count == b.count && StringMatch.isText(b)
+            && StringMatch.folded(b).withUnsafeBytes { StringMatch.equalsFolded(a, $0) }
     }
 
     /// Negative, 0 or positive; nil where the two have no order. Both null counts as equal, so that `<=` and `>=` hold.
@@ -66,8 +70,11 @@ enum QueryValues {
         }
     }
 
-    /// BEGINSWITH, ENDSWITH, CONTAINS and LIKE. An empty or null right side matches nothing, except LIKE, and except between two columns.
-    static func substring(_ left: MixedView, _ operation: Operator, _ right: MixedView, _ options: QuerySyntax.Options, _ rules: ComparisonRules) -> Bool {
+    /// BEGINSWITH, ENDSWITH, CONTAINS and LIKE. An empty or null right side matches nothing, except LIKE, and except between two
+    /// columns.
+    static func substring(
+        _ left: MixedView, _ operation: Operator, _ right: MixedView, _ options: QuerySyntax.Options, _ rules: ComparisonRules
+    ) -> Bool {
         let text: UnsafeRawBufferPointer, part: UnsafeRawBufferPointer
         switch (left, right) {
         case (.string(let a), .string(let b)), (.binary(let a), .binary(let b)): (text, part) = (a, b)
@@ -84,7 +91,8 @@ enum QueryValues {
         }
         if part.isEmpty { return rules.contains(.emptyMatches) }
         if options.contains(.diacriticInsensitive) {
-            return StringMatch.matchesWithoutAccents(text, operation, String(decoding: part, as: UTF8.self), ignoresCase: options.contains(.caseInsensitive))
+            return StringMatch.matchesWithoutAccents(
+                text, operation, String(decoding: part, as: UTF8.self), ignoresCase: options.contains(.caseInsensitive))
         }
         if options.contains(.caseInsensitive) {
             return StringMatch.folded(part).withUnsafeBytes { folded in
@@ -137,7 +145,8 @@ enum QueryValues {
         }
     }
 
-    private static func decimals(_ a: Decimal128Bits, _ operation: QuerySyntax.Arithmetic, _ b: Decimal128Bits) -> Decimal128Bits {
+    private static func decimals(_ a: Decimal128Bits, _ operation: QuerySyntax.Arithmetic, _ b: Decimal128Bits) -> Decimal128Bits
+    {
         switch operation {
         case .add: a + b
         case .subtract: a - b
@@ -209,8 +218,8 @@ extension ValueTypes {
 
 /// Sum, mean and extremes of values, fed one by one.
 ///
-/// Nulls are passed over, and what is no number in a sum or mean; NaN too. But a NaN that is no decimal counts among AnyRealmValues: it is
-/// the least number, and it leaves no sum or mean; and in maps it is the least number.
+/// Nulls are passed over, and what is no number in a sum or mean; NaN too. But a NaN that is no decimal counts among
+/// AnyRealmValues: it is the least number, and it leaves no sum or mean; and in maps it is the least number.
 struct Aggregation {
     private let aggregate: QuerySyntax.Path.Aggregate
     private let type: ColumnType
@@ -246,7 +255,9 @@ struct Aggregation {
         }
         switch aggregate {
         case .min, .max:
-            if count == 0 || (aggregate == .min ? MixedView.compare(value, extreme) < 0 : MixedView.compare(value, extreme) > 0) { extreme = value }
+            if count == 0 || (aggregate == .min ? MixedView.compare(value, extreme) < 0 : MixedView.compare(value, extreme) > 0) {
+                extreme = value
+            }
         case .sum, .average:
             switch type {
             case .int:

@@ -1,8 +1,8 @@
 /// Loops over the packed integers of one leaf, a kernel for each width (file-format-1 2.3).
 ///
-/// All read only inside the `count` elements that the node was checked for. Ranges are closed: every comparison of an integer with a
-/// constant is a range or the complement of one. Written for the optimiser: vectors of at most 32 lanes, constants made outside of the
-/// loops, wrapping arithmetic, masks handled as words of 64 bits.
+/// All read only inside the `count` elements that the node was checked for. Ranges are closed: every comparison of an integer
+/// with a constant is a range or the complement of one. Written for the optimiser: vectors of at most 32 lanes, constants made
+/// outside of the loops, wrapping arithmetic, masks handled as words of 64 bits.
 enum ScanKernels {
     // MARK: Which elements lie in a range
 
@@ -18,7 +18,9 @@ enum ScanKernels {
             // The rows of a nullable leaf begin with its second element.
             var result = small(node, min(count &+ first, 256), low, high).shifted(by: first)
             if count &+ first > 256 {
-                for i in (256 &- first)..<count where node.unchecked(first &+ i) >= low && node.unchecked(first &+ i) <= high { result.insert(i) }
+                for i in (256 &- first)..<count where node.unchecked(first &+ i) >= low && node.unchecked(first &+ i) <= high {
+                    result.insert(i)
+                }
             }
             return result & all
         case 4:
@@ -44,7 +46,10 @@ enum ScanKernels {
             var word: UInt64 = 0
             switch width {
             case 1: word = test.ones(load(node, start, byteCount))
-            case 2: word = compressed(test.twos(load(node, start, byteCount))) | compressed(test.twos(load(node, start &+ 8, byteCount))) << 32
+            case 2:
+                word =
+                    compressed(test.twos(load(node, start, byteCount))) | compressed(test.twos(load(node, start &+ 8, byteCount)))
+                    << 32
             default:
                 var even: UInt64 = 0, odd: UInt64 = 0
                 for part in 0..<4 {
@@ -81,7 +86,8 @@ enum ScanKernels {
         init(_ low: Int64, _ high: Int64) {
             func mask(_ v: Int64) -> UInt64 { v >= low && v <= high ? .max : 0 }
             (m0, m1, m2, m3) = (mask(0), mask(1), mask(2), mask(3))
-            // In bytes whose upper half is free: the top bit of `v + 128 - low` tells v >= low, that of `128 + high - v` tells v <= high.
+            // In bytes whose upper half is free: the top bit of `v + 128 - low` tells v >= low, that of `128 + high - v` tells v
+            // <= high.
             least = (128 &- UInt64(max(0, min(16, low)))) &* 0x0101_0101_0101_0101
             greatest = high < 0 ? 0 : (128 &+ UInt64(min(15, high))) &* 0x0101_0101_0101_0101
         }
@@ -147,15 +153,17 @@ enum ScanKernels {
 
     /// The rows from `start` on, one by one.
     @inline(__always)
-    private static func tail<T: FixedWidthInteger>(_ p: UnsafeRawPointer, _ start: Int, _ count: Int, _ low: T, _ high: T, _ result: inout RowMask) {
+    private static func tail<T: FixedWidthInteger>(
+        _ p: UnsafeRawPointer, _ start: Int, _ count: Int, _ low: T, _ high: T, _ result: inout RowMask
+    ) {
         for i in start..<count {
             let v = p.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self)
             if v >= low && v <= high { result.insert(i) }
         }
     }
 
-    // One comparison does for both bounds: v is in low...high when v - low, as an unsigned number, is at most high - low; and unsigned numbers
-    // compare like signed ones once the least signed number is added to both.
+    // One comparison does for both bounds: v is in low...high when v - low, as an unsigned number, is at most high - low; and
+    // unsigned numbers compare like signed ones once the least signed number is added to both.
 
     private static func bytes(_ p: UnsafeRawPointer, _ count: Int, _ low: Int8, _ high: Int8) -> RowMask {
         var result = RowMask()
@@ -166,7 +174,9 @@ enum ScanKernels {
             for half in 0..<2 {
                 let v = p.loadUnaligned(fromByteOffset: block &* 64 &+ half &* 32, as: SIMD32<Int8>.self)
                 let inside = ~unsafeBitCast((v &- lows) .> highs, to: SIMD4<UInt64>.self)
-                word |= (gather(inside[0]) | gather(inside[1]) << 8 | gather(inside[2]) << 16 | gather(inside[3]) << 24) << UInt64(half &* 32)
+                word |=
+                    (gather(inside[0]) | gather(inside[1]) << 8 | gather(inside[2]) << 16 | gather(inside[3]) << 24)
+                    << UInt64(half &* 32)
             }
             set(&result, block, word)
         }
@@ -300,7 +310,8 @@ enum ScanKernels {
 
     /// The elements from `start` on, one by one.
     @inline(__always)
-    private static func countRest<T: FixedWidthInteger>(_ p: UnsafeRawPointer, _ start: Int, _ n: Int, _ low: T, _ high: T) -> Int {
+    private static func countRest<T: FixedWidthInteger>(_ p: UnsafeRawPointer, _ start: Int, _ n: Int, _ low: T, _ high: T) -> Int
+    {
         var inside = 0, i = start
         while i < n {
             let v = p.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self)

@@ -2,8 +2,9 @@ import Foundation
 
 /// How strings and data are compared by the operators of the query language (query-language 5).
 ///
-/// Plain comparisons look at bytes. `[c]` alone makes ASCII letters and the Latin-1 letters U+00C0-U+00DE equal to their lower-case
-/// forms (all but the multiplication sign), nothing else. `[d]` and `[cd]` compare like Foundation does, over all of Unicode.
+/// Plain comparisons look at bytes. `[c]` alone makes ASCII letters and the Latin-1 letters U+00C0-U+00DE equal to their lower-
+/// case forms (all but the multiplication sign), nothing else. `[d]` and `[cd]` compare like Foundation does, over all of
+/// Unicode.
 enum StringMatch {
     typealias Bytes = UnsafeRawBufferPointer
 
@@ -47,7 +48,9 @@ enum StringMatch {
     }
 
     static func beginsFolded(_ text: Bytes, _ folded: Bytes) -> Bool { text.count >= folded.count && hasFolded(text, 0, folded) }
-    static func endsFolded(_ text: Bytes, _ folded: Bytes) -> Bool { text.count >= folded.count && hasFolded(text, text.count - folded.count, folded) }
+    static func endsFolded(_ text: Bytes, _ folded: Bytes) -> Bool {
+        text.count >= folded.count && hasFolded(text, text.count - folded.count, folded)
+    }
 
     static func isText(_ bytes: Bytes) -> Bool { String(validating: bytes, as: UTF8.self) != nil }
 
@@ -83,8 +86,8 @@ enum StringMatch {
 
     // MARK: LIKE
 
-    /// The whole text against a pattern: `*` for any run of characters, `?` for exactly one code point; a run of several `*` stands for at
-    /// least one character. With `isFolded` the pattern is in lower case and case makes no difference.
+    /// The whole text against a pattern: `*` for any run of characters, `?` for exactly one code point; a run of several `*`
+    /// stands for at least one character. With `isFolded` the pattern is in lower case and case makes no difference.
     static func like(_ text: Bytes, _ pattern: Bytes, isFolded: Bool) -> Bool {
         let star = UInt8(ascii: "*"), question = UInt8(ascii: "?")
         var i = 0, j = 0
@@ -136,7 +139,8 @@ enum StringMatch {
     // MARK: Without accents
 
     /// Comparisons with `[d]`, by Foundation.
-    static func matchesWithoutAccents(_ text: Bytes, _ operation: QuerySyntax.Operator, _ part: String, ignoresCase: Bool) -> Bool {
+    static func matchesWithoutAccents(_ text: Bytes, _ operation: QuerySyntax.Operator, _ part: String, ignoresCase: Bool) -> Bool
+    {
         let text = String(decoding: text, as: UTF8.self)
         var options: String.CompareOptions = ignoresCase ? [.diacriticInsensitive, .caseInsensitive] : .diacriticInsensitive
         switch operation {

@@ -1,6 +1,8 @@
-/// A full-text search of the query language: words that must be there, words that must not, beginnings of words (query-language 5).
+/// A full-text search of the query language: words that must be there, words that must not, beginnings of words (query-language
+/// 5).
 ///
-/// Unlike `FullTextQuery` it takes the texts of the language as they come: a part without letters finds nothing, `-` alone means nothing.
+/// Unlike `FullTextQuery` it takes the texts of the language as they come: a part without letters finds nothing, `-` alone means
+/// nothing.
 public struct TextSearch: Hashable, Sendable {
     public private(set) var words: Set<[UInt8]> = []
     public private(set) var prefixes: Set<[UInt8]> = []
@@ -16,7 +18,10 @@ public struct TextSearch: Hashable, Sendable {
             let isExcluded = part.first == UInt8(ascii: "-"), isPrefix = part.last == UInt8(ascii: "*")
             let tokens = Array(part).withUnsafeBytes { FullTextTokenizer.tokens($0) }
             guard tokens.count <= 1, !Array(part).withUnsafeBytes(TextSearch.hasGap) else {
-                throw QueryError(.text, "'\(String(decoding: Array(part), as: UTF8.self))' holds other characters than letters and digits; separate words by blanks")
+                throw QueryError(
+                    .text,
+                    "'\(String(decoding: Array(part), as: UTF8.self))' holds other characters than letters and digits; separate words by blanks"
+                )
             }
             guard let token = tokens.first else {
                 if !isExcluded { findsNothing = true }
@@ -29,12 +34,16 @@ public struct TextSearch: Hashable, Sendable {
         }
     }
 
-    /// Letters on both sides of something that separates words: also where the same word stands twice (`fox-fox`), of which the set of tokens shows one.
+    /// Letters on both sides of something that separates words: also where the same word stands twice (`fox-fox`), of which the
+    /// set of tokens shows one.
     private static func hasGap(_ part: UnsafeRawBufferPointer) -> Bool {
         var seen = 0, start = 0
-        // Pieces between ASCII separators; what separates beyond ASCII gives two tokens or equal ones, which are rare enough to pass.
+        // Pieces between ASCII separators; what separates beyond ASCII gives two tokens or equal ones, which are rare enough to
+        // pass.
         for i in 0...part.count {
-            let isInside = i < part.count && (part[i] >= 0x80 || part[i] >= 48 && part[i] <= 57 || part[i] | 0x20 >= 97 && part[i] | 0x20 <= 122)
+            let isInside =
+                i < part.count
+                && (part[i] >= 0x80 || part[i] >= 48 && part[i] <= 57 || part[i] | 0x20 >= 97 && part[i] | 0x20 <= 122)
             if isInside { continue }
             if i > start, !FullTextTokenizer.tokens(UnsafeRawBufferPointer(rebasing: part[start..<i])).isEmpty { seen += 1 }
             start = i + 1
