@@ -9,7 +9,9 @@ import SystemCalls
 ///
 /// Every version is whole: slot 0 of the top holds its number, slot 1 ten blobs of one byte value each.
 func runStorageCommand(_ arguments: [String]) throws -> Int32 {
-    guard arguments.count == 5, arguments[0] == "commit", let count = Int(arguments[3]), let step = Int(arguments[4]) else { return 64 }
+    guard arguments.count == 5, arguments[0] == "commit", let count = Int(arguments[3]), let step = Int(arguments[4]) else {
+        return 64
+    }
     let durability: Durability
     switch arguments[2] {
     case "full": durability = .full
@@ -99,7 +101,9 @@ private final class KillingBackend: FileBackend, @unchecked Sendable {
     }
 
     override func size() throws -> Int { try file.size() }
-    override func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int) throws -> Int { try file.read(into: buffer, at: position) }
+    override func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int) throws -> Int {
+        try file.read(into: buffer, at: position)
+    }
     override func write(_ bytes: UnsafeRawBufferPointer, at position: Int) throws {
         pass()
         // A store through a mapping can be cut anywhere: half of it is made, then there is another chance to die. A header is
@@ -121,6 +125,8 @@ private final class KillingBackend: FileBackend, @unchecked Sendable {
         pass()
         try file.syncData()
     }
-    override func map(at address: UnsafeMutableRawPointer, length: Int) throws -> PageSource? { try file.map(at: address, length: length) }
+    override func map(at address: UnsafeMutableRawPointer, length: Int) throws -> PageSource? {
+        try file.map(at: address, length: length)
+    }
     override func setStoresThroughMap(_ on: Bool) { file.setStoresThroughMap(on) }
 }

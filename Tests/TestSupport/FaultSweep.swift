@@ -12,7 +12,8 @@ import SystemCalls
 /// - Returns: the number of rounds in which a call failed.
 @discardableResult
 public func sweepFaults<State>(
-    code: Int32, selects: @escaping (InterceptedCall) -> Bool = { _ in true }, roundsMax: Int = 2000, prepare: (_ round: Int) throws -> State,
+    code: Int32, selects: @escaping (InterceptedCall) -> Bool = { _ in true }, roundsMax: Int = 2000,
+    prepare: (_ round: Int) throws -> State,
     _ body: (State) throws -> Void, check: (State, _ error: (any Error)?) throws -> Void
 ) throws -> Int {
     for round in 0..<roundsMax {
@@ -41,7 +42,9 @@ public func sweepFaults<State>(
 ///   - check: looks at what the process left behind; `lines` is what it had said until then.
 /// - Returns: the number of processes that were killed.
 @discardableResult
-public func sweepKills(roundsMax: Int = 2000, start: (_ step: Int) throws -> ChildProcess, check: (_ step: Int, _ lines: [String]) throws -> Void) throws -> Int {
+public func sweepKills(
+    roundsMax: Int = 2000, start: (_ step: Int) throws -> ChildProcess, check: (_ step: Int, _ lines: [String]) throws -> Void
+) throws -> Int {
     for step in 1...roundsMax {
         let child = try start(step)
         guard let end = child.waitForEnd() else {

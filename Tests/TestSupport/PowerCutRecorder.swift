@@ -47,11 +47,13 @@ public final class PowerCutRecorder {
     /// Notes that everything up to here has been promised under `number`.
     public func mark(_ number: Int) { operations.append(.mark(number)) }
 
-    /// Calls `check` with images after each prefix of the operations: all subsets of what is not durable where these are few, else
-    /// a choice of them. `promised` is the last mark in the prefix.
+    /// Calls `check` with images after each prefix of the operations: all subsets of what is not durable where these are few,
+    /// else a choice of them. `promised` is the last mark in the prefix.
     /// - Returns: the number of images.
     @discardableResult
-    public func forEachImage(subsets: Int = 24, seed: UInt64, _ check: (_ image: [UInt8], _ promised: Int?) throws -> Void) rethrows -> Int {
+    public func forEachImage(
+        subsets: Int = 24, seed: UInt64, _ check: (_ image: [UInt8], _ promised: Int?) throws -> Void
+    ) rethrows -> Int {
         var random = seed | 1
         func next(_ bound: Int) -> Int {
             random ^= random << 13; random ^= random >> 7; random ^= random << 17

@@ -172,7 +172,8 @@ public enum LimitError: Error, Equatable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .nodeTooLarge(let n): "a node of \(n) bytes does not fit into a section of 64 MiB; store the value in smaller parts"
-        case .transactionTooLarge(let n): "the transaction needs more than the \(n) bytes of address space reserved for it; commit more often"
+        case .transactionTooLarge(let n):
+            "the transaction needs more than the \(n) bytes of address space reserved for it; commit more often"
         case .valueTooLarge(let n, let limit): "a value of \(n) bytes exceeds the limit of \(limit) bytes"
         }
     }

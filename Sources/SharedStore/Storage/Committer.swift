@@ -47,7 +47,9 @@ public final class Committer {
     }
 
     /// All phases in one, for a file that is not shared.
-    public func commit(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions, durability: Durability) throws -> Snapshot {
+    public func commit(
+        base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions, durability: Durability
+    ) throws -> Snapshot {
         let snapshot = try prepare(base: base, arena: arena, topRef: topRef, pinned: pinned)
         try store(durability)
         try flip(durability)
@@ -69,10 +71,10 @@ public final class Committer {
     ///   - pinned: the result of the purge; its last entry is `base`.
     /// - Returns: version N+1. The arena can only be reset from here on.
     public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions) throws -> Snapshot {
-        precondition(pinned.versions.last?.snapshot == base, "the newest of the pinned versions must be the one the transaction started from")
+        precondition(pinned.versions.last?.snapshot == base, "the newest pinned version is not that of the transaction")
         prepared = nil
         // The number is stored with a tag bit, as a positive one.
-        if base.version >= 1 << 62 { throw LimitError.valueTooLarge(byteCount: Int(truncatingIfNeeded: base.version), limit: 1 << 62) }
+        if base.version >= 1 << 62 { throw FormatError(ref: base.topRef, "version \(base.version) has no successor") }
         writer.stores.removeAll()
         let memory = arena.memory
         try loadTop(memory, topRef, base)
@@ -110,11 +112,14 @@ public final class Committer {
         top.removeAll()
         for i in 0..<node.count {
             let v = node.unchecked(i)
-            if v & 1 == 0 && (v < 0 || isFileNode && v >= Int64(base.logicalSize)) { throw FormatError(ref: topRef, "element \(i) is \(v), not a ref") }
+            if v & 1 == 0 && (v < 0 || isFileNode && v >= Int64(base.logicalSize)) {
+                throw FormatError(ref: topRef, "element \(i) is \(v), not a ref")
+            }
             top.append(v)
         }
         while top.count <= TopSlot.version { top.append(0) }
-        for slot in TopSlot.freePositions...TopSlot.freeVersions where top[slot] & 1 != 0 || top[slot] >= Int64(base.logicalSize) {
+        for slot in TopSlot.freePositions...TopSlot.freeVersions
+        where top[slot] & 1 != 0 || top[slot] >= Int64(base.logicalSize) {
             throw FormatError(ref: topRef, "element \(slot) is \(top[slot]), not a list of free space")
         }
     }
@@ -175,7 +180,8 @@ public final class Committer {
         // The block that was reserved begins behind the top now: neither the number of blocks nor a width changes by that.
         space.free[index] = Block(position: end, length: space.free[index].end - end)
         let out = listBuffer(end - position)
-        try shape.write(space, version, positions: out, lengths: out + (lengthsAt - position), versions: out + (versionsAt - position))
+        try shape.write(
+            space, version, positions: out, lengths: out + (lengthsAt - position), versions: out + (versionsAt - position))
         if !evacuationState.isEmpty { put(evacuationState, 0, state.widthCode, at: out + (stateAt - position)) }
         put(top, 0x40, extent.widthCode, at: out + (topAt - position))
         writer.stores.append(PendingWrite(position: position, source: UnsafeRawPointer(out), byteCount: end - position))
@@ -219,7 +225,8 @@ public final class Committer {
         if top.count > TopSlot.evacuation { top[TopSlot.evacuation] = 0 }
         if evacuationState.isEmpty {
             if space.logicalSize < Evacuation.minimalFileSize { return }
-            guard let limit = Evacuation.newLimit(logicalSize: space.logicalSize, freeBytes: freeBytes, pageSize: SystemCalls.pageSize) else { return }
+            let limit = Evacuation.newLimit(space.logicalSize, freeBytes: freeBytes, pageSize: SystemCalls.pageSize)
+            guard let limit else { return }
             while top.count <= TopSlot.evacuation { top.append(0) }
             top[TopSlot.evacuation] = Int64(limit) << 1 | 1
         }

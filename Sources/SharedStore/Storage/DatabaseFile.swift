@@ -85,6 +85,9 @@ public final class DatabaseFile: Sendable {
     /// version though it may not be on disk: the next call, by whoever, settles that before anything is overwritten.
     public func pointHeader(to topRef: Int, format: UInt8 = FileHeader.currentFormat, durability: Durability) throws {
         if durability == .memoryOnly { return }
+        // A page of an encrypted file is written at most once between two syncs, and the first one may hold new nodes
+        // (file-format-3 8.4).
+        if durability == .full && backend.contentAlignment > 8 { try backend.syncData() }
         let header = try currentHeader()
         let slot = 1 - header.liveSlot
         var top = UInt64(topRef).littleEndian

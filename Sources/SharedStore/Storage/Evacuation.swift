@@ -69,7 +69,7 @@ struct Evacuation {
     }
 
     /// The limit to begin with, or nil where the file is not worth it: more than two thirds of it must be free (3.2).
-    static func newLimit(logicalSize: Int, freeBytes: Int, pageSize: Int) -> Int? {
+    static func newLimit(_ logicalSize: Int, freeBytes: Int, pageSize: Int) -> Int? {
         let used = logicalSize - freeBytes
         if logicalSize < minimalFileSize || freeBytes <= 2 * used { return nil }
         return max(minimalLimit, roundUp(used + used / 2, pageSize))
@@ -171,10 +171,13 @@ struct Evacuation {
         let copy = try arena.allocate(8 + 8 * node.count)
         let p = arena.address(copy)
         p.storeBytes(of: (node.flags & 0xE0) | 7, toByteOffset: 4, as: UInt8.self)
-        for k in 0..<3 { p.storeBytes(of: UInt8(truncatingIfNeeded: node.count >> (8 * (2 - k))), toByteOffset: 5 + k, as: UInt8.self) }
+        p.storeBytes(of: UInt8(truncatingIfNeeded: node.count >> 16), toByteOffset: 5, as: UInt8.self)
+        p.storeBytes(of: UInt16(truncatingIfNeeded: node.count).bigEndian, toByteOffset: 6, as: UInt16.self)
         for i in 0..<node.count {
             let v = node.unchecked(i)
-            if isFileNode && v & 1 == 0 && (v < 0 || v >= fileLimit) { throw FormatError(ref: node.ref, "element \(i) is \(v), outside the file") }
+            if isFileNode && v & 1 == 0 && (v < 0 || v >= fileLimit) {
+                throw FormatError(ref: node.ref, "element \(i) is \(v), outside the file")
+            }
             (p + 8).storeBytes(of: v, toByteOffset: 8 * i, as: Int64.self)
         }
         try arena.release(node.ref)

@@ -30,18 +30,18 @@ extension DatabaseFile {
         let view = try view(of: Snapshot(version: 0, topRef: 0, logicalSize: size))
         let layout = try FileLayout(path: path, memory: view.memory, fileSize: size)
         if layout.topRef == 0 {
-            return FileInspection(layout: layout, physicalSize: size, snapshot: Snapshot(version: 1, topRef: 0, logicalSize: FileHeader.byteCount),
-                                  historyType: 0, historySchemaVersion: 0)
+            let snapshot = Snapshot(version: 1, topRef: 0, logicalSize: FileHeader.byteCount)
+            return FileInspection(layout: layout, physicalSize: size, snapshot: snapshot, historyType: 0, historySchemaVersion: 0)
         }
         do {
             let top = try view.memory.node(layout.topRef)
             let logicalSize = try top.tagged(TopSlot.logicalSize), version = try top.tagged(TopSlot.version)
             if logicalSize % 8 != 0 || logicalSize < layout.topRef + top.byteCount {
-                throw FormatError(ref: layout.topRef, "logical size \(logicalSize) is impossible for a top array of \(top.byteCount) bytes")
+                throw FormatError(ref: layout.topRef, "logical size \(logicalSize) cannot be, the top has \(top.byteCount) bytes")
             }
-            if version < 0 { throw FormatError(ref: layout.topRef, "version \(UInt64(bitPattern: Int64(version))) is impossible") }
-            return FileInspection(layout: layout, physicalSize: size,
-                                  snapshot: Snapshot(version: UInt64(max(version, 1)), topRef: layout.topRef, logicalSize: logicalSize),
+            if version < 0 { throw FormatError(ref: layout.topRef, "version \(version) cannot be") }
+            let snapshot = Snapshot(version: UInt64(max(version, 1)), topRef: layout.topRef, logicalSize: logicalSize)
+            return FileInspection(layout: layout, physicalSize: size, snapshot: snapshot,
                                   historyType: try top.tagged(TopSlot.historyType),
                                   historySchemaVersion: try top.tagged(TopSlot.historySchema))
         } catch let error as FormatError { throw OpenError.damaged(path: path, error) }

@@ -83,9 +83,10 @@ extension FreeSpace {
             position = end
         }
         while position < piece.end {
-            let block = low < n ? p[low] : LockedBlock(position: snapshot.logicalSize, length: Int.max - snapshot.logicalSize, version: 0, usedIn: 0)
-            add(min(block.position, piece.end), piece.version, snapshot.version)
-            add(min(block.end, piece.end), min(block.version, snapshot.version), 0)
+            // Behind the last block everything is in use up to the version's end, and nothing behind that.
+            let isLast = low >= n
+            add(min(isLast ? snapshot.logicalSize : p[low].position, piece.end), piece.version, snapshot.version)
+            add(min(isLast ? piece.end : p[low].end, piece.end), isLast ? 0 : min(p[low].version, snapshot.version), 0)
             low += 1
         }
         settle(&pending, from: start)

@@ -50,10 +50,14 @@ enum NodePacking {
             for i in 0..<count { target.storeBytes(of: Int8(truncatingIfNeeded: source[i]), toByteOffset: i, as: Int8.self) }
             end = count
         case 5:
-            for i in 0..<count { target.storeBytes(of: Int16(truncatingIfNeeded: source[i]), toByteOffset: 2 &* i, as: Int16.self) }
+            for i in 0..<count {
+                target.storeBytes(of: Int16(truncatingIfNeeded: source[i]), toByteOffset: 2 &* i, as: Int16.self)
+            }
             end = 2 * count
         case 6:
-            for i in 0..<count { target.storeBytes(of: Int32(truncatingIfNeeded: source[i]), toByteOffset: 4 &* i, as: Int32.self) }
+            for i in 0..<count {
+                target.storeBytes(of: Int32(truncatingIfNeeded: source[i]), toByteOffset: 4 &* i, as: Int32.self)
+            }
             end = 4 * count
         default:
             if UnsafeRawPointer(source) != UnsafeRawPointer(target) { target.copyMemory(from: source, byteCount: 8 * count) }

@@ -9,7 +9,8 @@ struct PendingWrite: BitwiseCopyable {
 ///
 /// The final bytes are made where the node lies in the arena: refs of children are replaced by places, arrays of refs are
 /// packed anew to the smallest width (never wider than before, since places are smaller than refs of the arena), bytes 0..3
-/// become `41 41 41 41`. Nothing is written to the file here; `stores` says what belongs where. Afterwards the arena can only be reset.
+/// become `41 41 41 41`. Nothing is written to the file here; `stores` says what belongs where. Afterwards the arena can only
+/// be reset.
 final class NodeWriter {
     let stores = RawList<PendingWrite>(capacity: 64)
     private let stack = RawList<Frame>(capacity: 64)
@@ -41,7 +42,9 @@ final class NodeWriter {
                 let index = try nextChild(node, from: frame.index, arenaStart)
                 if index < node.count {
                     stack.base[depth].index = index
-                    if depth == NodeWriter.depthMax { throw FormatError(ref: root, "a tree is more than \(NodeWriter.depthMax) levels deep") }
+                    if depth == NodeWriter.depthMax {
+                        throw FormatError(ref: root, "a tree is more than \(NodeWriter.depthMax) levels deep")
+                    }
                     stack.append(Frame(ref: Int(node.unchecked(index)), index: 0))
                     continue
                 }
@@ -94,7 +97,9 @@ final class NodeWriter {
     private func finish(_ node: Node, _ memory: Memory, _ space: FreeSpace) throws -> Int {
         let header = memory.state.pointee.base + node.ref
         // In the arena byte 3 is 0; 0x41 there means that the node was written already, so it hangs in the tree twice.
-        if header.load(fromByteOffset: 3, as: UInt8.self) != 0 { throw FormatError(ref: node.ref, "a new node is reached twice, or was released") }
+        if header.load(fromByteOffset: 3, as: UInt8.self) != 0 {
+            throw FormatError(ref: node.ref, "a new node is reached twice, or was released")
+        }
         var flags = node.flags
         let byteCount: Int
         if node.hasRefs {

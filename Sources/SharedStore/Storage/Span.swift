@@ -8,7 +8,10 @@ public struct AddressSpaceError: Error, Equatable, Sendable, CustomStringConvert
     /// The smallest number of bytes that was tried.
     public let byteCount: Int
     public var description: String {
-        "\(path): not even \(byteCount) bytes of address space can be reserved; raise the limit (ulimit -v, vm.max_map_count) or close other files"
+        """
+        \(path): not even \(byteCount) bytes of address space can be reserved; raise the limit (ulimit -v, vm.max_map_count) \
+        or close other files
+        """
     }
 }
 

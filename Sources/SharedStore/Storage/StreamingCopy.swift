@@ -26,7 +26,10 @@ public struct StreamingCopy: Sendable {
     /// The format of the source.
     public var format: UInt8
 
-    public init(version: UInt64?, keepsHistory: Bool, keepsSyncFileIdent: Bool = false, syncs: Bool = true, format: UInt8 = FileHeader.currentFormat) {
+    public init(
+        version: UInt64?, keepsHistory: Bool, keepsSyncFileIdent: Bool = false, syncs: Bool = true,
+        format: UInt8 = FileHeader.currentFormat
+    ) {
         self.version = version
         self.keepsHistory = keepsHistory
         self.keepsSyncFileIdent = keepsSyncFileIdent
@@ -48,7 +51,7 @@ public struct StreamingCopy: Sendable {
         let temporary = StreamingCopy.temporaryName(for: path)
         try writeTemporary(view, temporary, makeBackend)
         do {
-            if replacing { try SystemCalls.rename(temporary, to: path) } else { try SystemCalls.renameExclusively(temporary, to: path) }
+            try replacing ? SystemCalls.rename(temporary, to: path) : SystemCalls.renameExclusively(temporary, to: path)
         } catch {
             try? SystemCalls.unlink(temporary)
             throw error
@@ -88,8 +91,9 @@ public struct StreamingCopy: Sendable {
         public let temporaryPath: String
         let syncs: Bool
 
-        /// Renames it over the database, which nobody may have open any more but the caller, who then opens it anew. Throws when
-        /// the directory cannot be synced after the renaming: nothing may then be committed, since a power cut would bring the old file back.
+        /// Renames it over the database, which nobody may have open any more but the caller, who then opens it anew. Throws
+        /// also when the directory cannot be synced after the renaming: nothing may then be committed, since a power cut would
+        /// bring the old file back.
         public func install() throws {
             try SystemCalls.rename(temporaryPath, to: path)
             if syncs { try SystemCalls.syncDirectory(of: path) }
@@ -98,10 +102,12 @@ public struct StreamingCopy: Sendable {
         public func discard() { try? SystemCalls.unlink(temporaryPath) }
     }
 
-    /// Writes the compacted form of the database at `path` beside it, under the name that others expect (`.tmp_compaction_space`);
-    /// the control mutex is held, so a file of this name is a left-over.
-    public func makeReplacement(_ view: FileView, ofPath path: String,
-                                makeBackend: (String) throws -> FileBackend = { try PlainFile.createExclusively($0) }) throws -> Replacement {
+    /// Writes the compacted form of the database at `path` beside it, under the name that others expect
+    /// (`.tmp_compaction_space`); the control mutex is held, so a file of this name is a left-over.
+    public func makeReplacement(
+        _ view: FileView, ofPath path: String,
+        makeBackend: (String) throws -> FileBackend = { try PlainFile.createExclusively($0) }
+    ) throws -> Replacement {
         let temporary = path + ".tmp_compaction_space"
         do { try SystemCalls.unlink(temporary) } catch let error as SystemError where error.code == ENOENT {}
         try writeTemporary(view, temporary, makeBackend)
@@ -137,7 +143,8 @@ public struct StreamingCopy: Sendable {
 
     private func writeTrees(_ run: CopyRun, _ source: Node) throws -> Int {
         if !source.hasRefs || source.widthType != 0 { throw FormatError(ref: source.ref, "no top array: flags \(source.flags)") }
-        var top: [Int64] = [Int64(try run.copy(try source.requiredRef(TopSlot.names))), Int64(try run.copy(try source.requiredRef(TopSlot.tables))), 0]
+        let names = try run.copy(try source.requiredRef(TopSlot.names))
+        var top: [Int64] = [Int64(names), Int64(try run.copy(try source.requiredRef(TopSlot.tables))), 0]
         if let version {
             let historyType = keepsHistory ? try source.tagged(TopSlot.historyType) : 0
             let history = historyType == 0 ? 0 : try source.optionalRef(TopSlot.history)
@@ -240,7 +247,9 @@ private final class CopyRun {
     }
 
     private func put(_ node: Node, _ frame: Frame) throws {
-        if out.position + 8 > limit { throw FormatError(ref: node.ref, "the nodes are longer than their file: one is reached twice") }
+        if out.position + 8 > limit {
+            throw FormatError(ref: node.ref, "the nodes are longer than their file: one is reached twice")
+        }
         if node.hasRefs {
             var extent = NodePacking.Extent()
             for i in 0..<node.count { extent.include(values[frame.firstValue + i]) }
@@ -248,7 +257,9 @@ private final class CopyRun {
             values.resize(frame.firstValue)
         } else {
             var header: UInt64 = 0
-            withUnsafeMutableBytes(of: &header) { if let p = $0.baseAddress { NodePacking.stampHeader(p, flags: node.flags, count: node.count) } }
+            withUnsafeMutableBytes(of: &header) {
+                if let p = $0.baseAddress { NodePacking.stampHeader(p, flags: node.flags, count: node.count) }
+            }
             try out.append(header)
             try out.append(node.payload, node.payloadByteCount)
             try out.align(to: 8)

@@ -28,6 +28,14 @@ final class ModelNode {
     var bytes: [UInt8]?
     init(elements: [Element]) { self.elements = elements }
     init(bytes: [UInt8]) { self.bytes = bytes }
+    /// A blob of random bytes.
+    static func random(_ count: Int, _ random: inout StorageRandom) -> ModelNode {
+        ModelNode(bytes: (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() >> 32) })
+    }
+    /// A blob of one random byte, again and again.
+    static func filled(_ count: Int, _ random: inout StorageRandom) -> ModelNode {
+        ModelNode(bytes: [UInt8](repeating: UInt8(truncatingIfNeeded: random.next() >> 32), count: count))
+    }
     func copy() -> ModelNode {
         if let bytes { return ModelNode(bytes: bytes) }
         return ModelNode(elements: elements.map { if case .child(let c) = $0 { .child(c.copy()) } else { $0 } })
@@ -65,12 +73,14 @@ struct Census {
         }
         let top = try memory.node(view.snapshot.topRef)
         guard top.count > 5 else { return }
-        let p = try memory.node(try top.requiredRef(3)), l = try memory.node(try top.requiredRef(4)), v = try memory.node(try top.requiredRef(5))
+        let p = try memory.node(try top.requiredRef(3)), l = try memory.node(try top.requiredRef(4))
+        let v = try memory.node(try top.requiredRef(5))
         XCTAssertEqual(p.count, l.count)
         XCTAssertEqual(p.count, v.count)
         var end = 0
         for i in 0..<p.count {
-            let e = Extent(position: Int(try p.integer(i)), length: Int(try l.integer(i)), isFree: true, version: UInt64(try v.integer(i)))
+            let version = UInt64(try v.integer(i))
+            let e = Extent(position: Int(try p.integer(i)), length: Int(try l.integer(i)), isFree: true, version: version)
             XCTAssertTrue(e.position >= end && e.length >= 8 && e.position % 8 == 0 && e.length % 8 == 0, "bad free block \(e)")
             XCTAssertLessThanOrEqual(e.version, view.snapshot.version)
             end = e.position + e.length
@@ -84,7 +94,8 @@ struct Census {
         var end = 24
         for e in extents {
             if e.position != end {
-                XCTFail("version \(snapshot.version): \(e.position > end ? "gap" : "overlap") at \(end), next is \(e)", line: line)
+                let what = e.position > end ? "gap" : "overlap"
+                XCTFail("version \(snapshot.version): \(what) at \(end), next is \(e)", line: line)
                 return false
             }
             end += e.length
@@ -171,7 +182,9 @@ final class CommitHarness {
     func makeBytes(_ bytes: [UInt8]) throws -> Int {
         let ref = try arena.allocate(8 + bytes.count)
         stamp(ref, 0x11, bytes.count)
-        bytes.withUnsafeBytes { (arena.address(ref) + 8).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(arena.address(ref)), byteCount: bytes.count) }
+        bytes.withUnsafeBytes {
+            if let p = $0.baseAddress { (arena.address(ref) + 8).copyMemory(from: p, byteCount: bytes.count) }
+        }
         return ref
     }
 
@@ -243,7 +256,8 @@ final class CommitHarness {
         let census = try Census(view)
         XCTAssertTrue(census.checkTiling(newest, line), line: line)
         for e in census.extents where !e.isFree {
-            XCTAssertEqual(try view.memory.bytes(at: e.position, length: 4).loadUnaligned(as: UInt32.self), 0x4141_4141, line: line)
+            let checksum = try view.memory.bytes(at: e.position, length: 4).loadUnaligned(as: UInt32.self)
+            XCTAssertEqual(checksum, 0x4141_4141, line: line)
         }
         for pin in pins {
             XCTAssertEqual(try usedBytes(pin.view), pin.bytes, "bytes of version \(pin.snapshot.version) changed", line: line)
@@ -251,10 +265,11 @@ final class CommitHarness {
             checkNothingIsLockedInVain(census, line)
             var i = 0
             for e in census.extents where e.isFree && e.version <= pin.snapshot.version {
-                while i < pin.census.extents.count && pin.census.extents[i].position + pin.census.extents[i].length <= e.position { i += 1 }
+                let theirs = pin.census.extents
+                while i < theirs.count && theirs[i].position + theirs[i].length <= e.position { i += 1 }
                 var k = i
-                while k < pin.census.extents.count && pin.census.extents[k].position < e.position + e.length {
-                    XCTAssertTrue(pin.census.extents[k].isFree, "\(e) is free, but version \(pin.snapshot.version) uses \(pin.census.extents[k])", line: line)
+                while k < theirs.count && theirs[k].position < e.position + e.length {
+                    XCTAssertTrue(theirs[k].isFree, "\(e) is free, version \(pin.snapshot.version) uses \(theirs[k])", line: line)
                     k += 1
                 }
             }
@@ -275,7 +290,8 @@ final class CommitHarness {
         }
         let oldest = pins.first?.snapshot.version ?? newest.version
         for e in census.extents where e.isFree && e.version > oldest && e.version < newest.version {
-            XCTAssertTrue(used.contains(integersIn: e.position / 8..<(e.position + e.length) / 8), "\(e) is locked, but nobody uses all of it", line: line)
+            let isUsed = used.contains(integersIn: e.position / 8..<(e.position + e.length) / 8)
+            XCTAssertTrue(isUsed, "\(e) is locked, but nobody uses all of it", line: line)
         }
     }
 
@@ -310,7 +326,7 @@ final class CommitHarness {
 
     func randomModel(_ depth: Int, _ random: inout StorageRandom, maxBytes: Int = 300) -> ModelNode {
         if depth == 0 || Int.random(in: 0..<5, using: &random) == 0 {
-            return ModelNode(bytes: (0..<Int.random(in: 0...maxBytes, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) })
+            return .random(Int.random(in: 0...maxBytes, using: &random), &random)
         }
         return ModelNode(elements: (0..<Int.random(in: 0...6, using: &random)).map { _ in
             switch Int.random(in: 0..<4, using: &random) {

@@ -36,7 +36,9 @@ final class StorageCommitTests: XCTestCase {
         try h.check()
     }
 
-    private func randomRun(seed: UInt64, commits: Int, pins: Int, durability: Durability, reopen: Bool, maxBytes: Int = 300) throws {
+    private func randomRun(
+        seed: UInt64, commits: Int, pins: Int, durability: Durability, reopen: Bool, maxBytes: Int = 300
+    ) throws {
         let scratch = ScratchDirectory("commits")
         var random = StorageRandom(seed)
         let path = scratch.file("x.realm")
@@ -46,7 +48,9 @@ final class StorageCommitTests: XCTestCase {
             try h.check()
             if i % 10 == 0 { try h.checkModel() }
             if Int.random(in: 0..<5, using: &random) == 0 && h.pins.count < pins { try h.pin() }
-            if Int.random(in: 0..<8, using: &random) == 0 && !h.pins.isEmpty { h.unpin(Int.random(in: 0..<h.pins.count, using: &random)) }
+            if Int.random(in: 0..<8, using: &random) == 0 && !h.pins.isEmpty {
+                h.unpin(Int.random(in: 0..<h.pins.count, using: &random))
+            }
             // As after a commit of another process: the lists are read from the file.
             if Int.random(in: 0..<20, using: &random) == 0 { h.committer.forgetFreeSpace() }
             if reopen && Int.random(in: 0..<50, using: &random) == 0 {
@@ -94,7 +98,7 @@ final class StorageCommitTests: XCTestCase {
     func testOnePinnedVersionAndFiveThousandCommitsKeepTheFileUnderAMegabyte() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
         var random = StorageRandom(9)
-        h.roots[1] = ModelNode(elements: (0..<100).map { _ in .child(ModelNode(bytes: (0..<200).map { _ in UInt8.random(in: 0...255, using: &random) })) })
+        h.roots[1] = ModelNode(elements: (0..<100).map { _ in .child(.random(200, &random)) })
         h.roots[0] = ModelNode(bytes: [1])
         try h.commitModel([0, 1])
         try h.pin()
@@ -122,7 +126,7 @@ final class StorageCommitTests: XCTestCase {
         var random = StorageRandom(3)
         h.roots[0] = ModelNode(bytes: [1])
         // Blobs of 5 to 15 MiB: over several borders of 64 MiB, then many replacements.
-        func blob() -> ModelNode { ModelNode(bytes: [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: Int.random(in: 5...15, using: &random) << 20)) }
+        func blob() -> ModelNode { .filled(Int.random(in: 5...15, using: &random) << 20, &random) }
         h.roots[1] = ModelNode(elements: (0..<16).map { _ in .child(blob()) })
         try h.commitModel([0, 1])
         XCTAssertGreaterThan(h.newest.logicalSize, 1 << 27)
@@ -150,7 +154,7 @@ final class StorageCommitTests: XCTestCase {
         h.roots[0] = ModelNode(bytes: [1])
         h.roots[8] = ModelNode(elements: [.number(1), .child(ModelNode(bytes: [2, 3]))])
         h.roots[1] = ModelNode(elements: (0..<40).map { _ in .child(ModelNode(elements: (0..<50).map { _ in
-            .child(ModelNode(bytes: [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: 1500))) })) })
+            .child(.filled(1500, &random)) })) })
         try h.commitModel([0, 1, 8])
         let full = h.newest.logicalSize
         XCTAssertGreaterThanOrEqual(full, 3 << 20)
@@ -242,7 +246,7 @@ final class StorageCommitTests: XCTestCase {
                     h.roots[1]?.elements[index] = .null
                     if isDeleting { continue }
                     let new = ModelNode(elements: (0..<10).map { _ in
-                        .child(ModelNode(bytes: [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: Int.random(in: 0...15_000, using: &random)))) })
+                        .child(.filled(Int.random(in: 0...15_000, using: &random), &random)) })
                     h.roots[1]?.elements[index] = .child(new)
                     elements[index] = Int64(try h.make(new))
                 }
@@ -261,14 +265,19 @@ final class StorageCommitTests: XCTestCase {
     }
 
     func testStrangeStatesOfEvacuationDoNoHarm() throws {
-        // Slot 11 as another program, or damage, may have left it: limits that are no multiple of anything, progress into nowhere.
-        for state in [[70_001, 0], [3, 0, 1, 5], [1 << 40, 0], [200_000, 0, 8, 3, 900, 2], [0, 3], [100_000, 2000, 1], [-5, -7, -9], [65_536, 0, 1, 0, 0, 0, 0]] as [[Int64]] {
+        // Slot 11 as another program, or damage, may have left it: limits that are no multiple of anything, progress into
+        // nowhere.
+        let states: [[Int64]] = [
+            [70_001, 0], [3, 0, 1, 5], [1 << 40, 0], [200_000, 0, 8, 3, 900, 2], [0, 3], [100_000, 2000, 1], [-5, -7, -9],
+            [65_536, 0, 1, 0, 0, 0, 0],
+        ]
+        for state in states {
             var random = StorageRandom(19)
             let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
             h.roots[0] = ModelNode(bytes: [1])
             h.roots[8] = ModelNode(bytes: [1, 2])
             h.roots[1] = ModelNode(elements: (0..<20).map { _ in .child(ModelNode(elements: (0..<10).map { _ in
-                .child(ModelNode(bytes: [UInt8](repeating: UInt8.random(in: 0...255, using: &random), count: 1000))) })) })
+                .child(.filled(1000, &random)) })) })
             try h.commitModel([0, 1, 8])
             // A plain array, placed like any node of the history tree's slot by hand: slot 11 points to it.
             try h.begin()

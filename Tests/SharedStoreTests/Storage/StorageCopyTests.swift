@@ -18,7 +18,11 @@ final class StorageCopyTests: XCTestCase {
             XCTAssertEqual(na.flags & 0xE0, nb.flags & 0xE0, line: line)
             for i in 0..<min(na.count, nb.count) {
                 let va = try na.integer(i), vb = try nb.integer(i)
-                if va & 1 != 0 || va == 0 { XCTAssertEqual(va, vb, line: line) } else { try assertSameTree(Int(va), ma, Int(vb), mb, line) }
+                if va & 1 != 0 || va == 0 {
+                    XCTAssertEqual(va, vb, line: line)
+                } else {
+                    try assertSameTree(Int(va), ma, Int(vb), mb, line)
+                }
             }
         } else {
             XCTAssertEqual(na.flags, nb.flags, line: line)
@@ -53,7 +57,8 @@ final class StorageCopyTests: XCTestCase {
         let view = try file.view(of: inspection.snapshot)
         let top = try view.memory.node(inspection.snapshot.topRef)
         let path = scratch.file("copy.realm")
-        try StreamingCopy(version: top.count > 3 ? inspection.snapshot.version : nil, keepsHistory: true).write(view, toPath: path)
+        let version = top.count > 3 ? inspection.snapshot.version : nil
+        try StreamingCopy(version: version, keepsHistory: true).write(view, toPath: path)
         let ours = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
         let theirs = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file.path)))
         XCTAssertEqual(ours.count, theirs.count)
@@ -77,7 +82,8 @@ final class StorageCopyTests: XCTestCase {
             try StreamingCopy(version: 77, keepsHistory: false).write(view, toPath: numbered)
             try checkCopy(numbered, of: view, slots: [0, 1], count: 7)
             try StreamingCopy(version: 1000, keepsHistory: true).write(view, toPath: whole)
-            try checkCopy(whole, of: view, slots: inspection.historyType == 2 ? [0, 1, 8] : [0, 1], count: inspection.historyType == 0 ? 7 : 11)
+            let hasHistory = inspection.historyType == 2
+            try checkCopy(whole, of: view, slots: hasHistory ? [0, 1, 8] : [0, 1], count: hasHistory ? 11 : 7)
             XCTAssertEqual(try DatabaseFile.open(bare, writable: false).inspect().snapshot.version, 1)
             XCTAssertEqual(try DatabaseFile.open(whole, writable: false).inspect().snapshot.version, 1000)
         }
@@ -88,7 +94,8 @@ final class StorageCopyTests: XCTestCase {
         let (source, sourceInspection) = try open("big")
         for version in [nil, 41] as [UInt64?] {
             let path = scratch.file("c\(version ?? 0).realm")
-            try StreamingCopy(version: version, keepsHistory: true).write(try source.view(of: sourceInspection.snapshot), toPath: path)
+            let view = try source.view(of: sourceInspection.snapshot)
+            try StreamingCopy(version: version, keepsHistory: true).write(view, toPath: path)
             var file = try DatabaseFile.open(path, writable: true)
             try file.convertFromStreamingForm(try file.inspect(), durability: .full)
             XCTAssertTrue(try file.alignSize(try file.inspect()))

@@ -169,7 +169,8 @@ final class StorageFileTests: XCTestCase {
         }
         override func size() throws -> Int { try SystemCalls.status(descriptor).size }
         override func map(at address: UnsafeMutableRawPointer, length: Int) throws -> PageSource? {
-            _ = try SystemCalls.map(length: length, protection: PROT_READ, flags: MAP_SHARED | MAP_FIXED | MAP_NORESERVE, descriptor, at: address)
+            let flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE
+            _ = try SystemCalls.map(length: length, protection: PROT_READ, flags: flags, descriptor, at: address)
             return nil
         }
     }
