@@ -11,7 +11,8 @@ final class Channel: Sendable {
     let tag: UInt64
     private let listener: Listener
     private let options: Notifier.Options
-    /// The database file and its folder by absolute path, so that a change of the working directory does not look like a deletion.
+    /// The database file and its folder by absolute path, so that a change of the working directory does not look like a
+    /// deletion.
     private let filePath: String
     private let folderPath: String
     private let fileName: String
@@ -275,7 +276,8 @@ final class Channel: Sendable {
         guard let fifo = opening.fifo else {
             if create {
                 let interval = options.tightNetMilliseconds
-                warn(.noFIFO(path: path, failures: opening.failures, instead: "the newest version is looked at every \(interval) ms"), &setup, &news)
+                let instead = "the newest version is looked at every \(interval) ms"
+                warn(.noFIFO(path: path, failures: opening.failures, instead: instead), &setup, &news)
             }
             return
         }
@@ -298,7 +300,9 @@ final class Channel: Sendable {
 
     // MARK: Ways and warnings
 
-    private func watch(_ anchor: any WatchAnchor, _ path: String, _ setup: inout Setup, _ news: inout News) -> InotifyWatches.Token? {
+    private func watch(
+        _ anchor: any WatchAnchor, _ path: String, _ setup: inout Setup, _ news: inout News
+    ) -> InotifyWatches.Token? {
         do {
             try listener.listenToInotify()
             return try InotifyWatches.shared.watch(anchor, path: path, user: tag)

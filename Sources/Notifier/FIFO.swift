@@ -58,14 +58,16 @@ final class FIFO: Sendable {
         var description: String { "something that is not a FIFO is in its place; remove it" }
     }
 
-    /// Makes the FIFO unless there is one. A file system that cannot make one, or a folder that may not be written, may hold one already.
+    /// Makes the FIFO unless there is one. A file system that cannot make one, or a folder that may not be written, may hold
+    /// one already.
     private static func make(_ path: String) throws {
         let wasThere = (try? SystemCalls.linkStatus(path: path)) != nil
         do { try SystemCalls.makeFIFO(path, mode: 0o666) } catch let error as SystemError {
             guard let status = try? SystemCalls.status(path: path) else { throw error }
             if status.isFIFO { return }
             if wasThere || error.code == EEXIST { throw NotAFIFO() }
-            // exFAT in user space fails and leaves an empty file all the same, which would stand in the way of everybody's next attempt.
+            // exFAT in user space fails and leaves an empty file all the same, which would stand in the way of everybody's
+            // next attempt.
             if status.isRegularFile && status.size == 0 { try? SystemCalls.unlink(path) }
             throw error
         }

@@ -33,7 +33,8 @@ final class PathAnchor: WatchAnchor {
 ///
 /// Rules, and why:
 /// - Every call of the library happens under `state`.
-/// - An inode is watched once for the whole process, since inotify gives the same number for a second watch and the library's table
+/// - An inode is watched once for the whole process, since inotify gives the same number for a second watch and the
+///   library's table
 ///   does not bear that. Users of one inode are counted.
 /// - A watch is asked for as `/proc/self/fd/N` of an anchor that stays open as long as the watch: that names the inode that
 ///   was looked at whatever happens to its path meanwhile, and the name is unique in the library's table of names.
@@ -151,9 +152,9 @@ final class InotifyWatches: Sendable {
                     continue
                 }
                 guard let watch = state.watches[number] else { continue }
-                let name = event.pointee.len > 0
-                    ? String(cString: UnsafeRawPointer(event).advanced(by: MemoryLayout<inotify_event>.size).assumingMemoryBound(to: CChar.self))
-                    : ""
+                // The name, ended by a zero byte, stands behind the structure.
+                let text = UnsafeRawPointer(event).advanced(by: MemoryLayout<inotify_event>.size)
+                let name = event.pointee.len > 0 ? String(cString: text.assumingMemoryBound(to: CChar.self)) : ""
                 occurrences.append(Occurrence(name: name, mask: mask, users: Array(watch.users.values)))
                 if mask & UInt32(IN_IGNORED) != 0 {
                     state.watches[number] = nil
@@ -205,7 +206,8 @@ final class InotifyWatches: Sendable {
         defer { _ = inotifytools_remove_watch_by_wd(inotifytools_wd_from_filename(name)) }
         for entry in try SystemCalls.names(inDirectory: "/proc/self/fdinfo") {
             guard let descriptor = Int32(entry), let text = contents(of: "/proc/self/fdinfo/\(entry)") else { continue }
-            guard text.split(separator: "\n").contains(where: { $0.hasPrefix("inotify wd:") && $0.contains(" ino:\(inode) ") }) else { continue }
+            let isOurs = text.split(separator: "\n").contains { $0.hasPrefix("inotify wd:") && $0.contains(" ino:\(inode) ") }
+            guard isOurs else { continue }
             // select(2) has no bit for a greater number, and the C library ends the process that tries.
             guard descriptor < 1024 else { throw SystemError(call: "inotify_init1", code: EMFILE) }
             return descriptor

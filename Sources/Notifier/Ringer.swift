@@ -17,17 +17,23 @@ public final class Ringer: Sendable {
     }
 
     private let state: Mutex<State>
-    /// The name of a FIFO is looked at again in this interval: a removed FIFO is made anew, where new participants will look for it.
+    /// The name of a FIFO is looked at again in this interval: a removed FIFO is made anew, where new participants will look
+    /// for it.
     private static let checkIntervalNanoseconds: Int64 = 100_000_000
 
-    /// Opens or makes the FIFO of the database at `path`. Of `options`, the fallback directory, `createsFIFO` and `onWarning` count.
+    /// Opens or makes the FIFO of the database at `path`. Of `options`, the fallback directory, `createsFIFO` and
+    /// `onWarning` count.
     public init(_ path: String, options: Notifier.Options = Notifier.Options()) {
         self.path = path
         candidates = FIFOPath.candidates(database: path, fallbackDirectory: options.fallbackDirectory)
         creates = options.createsFIFO
         let opening = FIFO.open(candidates: candidates, create: creates)
-        state = Mutex(State(fifo: opening.fifo, nextCheckNanoseconds: SystemCalls.monotonicNanoseconds() + Self.checkIntervalNanoseconds))
-        if opening.fifo == nil, creates { options.onWarning(.noFIFO(path: path, failures: opening.failures, instead: "its listeners in other processes are told by the time stamp of the file")) }
+        let nextCheck = SystemCalls.monotonicNanoseconds() + Self.checkIntervalNanoseconds
+        state = Mutex(State(fifo: opening.fifo, nextCheckNanoseconds: nextCheck))
+        if opening.fifo == nil, creates {
+            let instead = "its listeners in other processes are told by the time stamp of the file"
+            options.onWarning(.noFIFO(path: path, failures: opening.failures, instead: instead))
+        }
     }
 
     /// True while commits are told by a FIFO; otherwise by touching the database file, which watchers of the file hear.

@@ -140,7 +140,8 @@ struct Arguments {
     var wantsHelp: Bool { values["help"] != nil }
 
     private func declared(_ name: String) {
-        precondition(command.allOptions.contains { $0.name == name }, "\(command.name) asks for the option --\(name), which it does not declare")
+        precondition(command.allOptions.contains { $0.name == name },
+                     "\(command.name) asks for the option --\(name), which it does not declare")
     }
 
     func has(_ name: String) -> Bool {
@@ -189,7 +190,9 @@ struct Arguments {
 
     /// The operand that the command declares with count `.one`.
     func operand(_ name: String) -> String {
-        guard let value = operands[name]?.first else { preconditionFailure("\(command.name) asks for the operand \(name), which it does not declare") }
+        guard let value = operands[name]?.first else {
+            preconditionFailure("\(command.name) asks for the operand \(name), which it does not declare")
+        }
         return value
     }
 

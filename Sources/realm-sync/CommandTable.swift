@@ -12,11 +12,14 @@ enum CommandTable {
     /// Finds the command that `words` begin with: two words where the first names a group, else one.
     static func find(_ words: [String]) throws -> (command: Command, rest: ArraySlice<String>) {
         guard let first = words.first else { throw UsageError("a command is missing") }
-        if words.count > 1, let command = all.first(where: { $0.name == "\(first) \(words[1])" }) { return (command, words.dropFirst(2)) }
+        if words.count > 1, let command = all.first(where: { $0.name == "\(first) \(words[1])" }) {
+            return (command, words.dropFirst(2))
+        }
         if let command = all.first(where: { $0.name == first }) { return (command, words.dropFirst()) }
         let members = all.filter { $0.name.hasPrefix(first + " ") }.map { String($0.name.dropFirst(first.count + 1)) }
         if !members.isEmpty { throw UsageError("'\(first)' needs one of these behind it: \(members.joined(separator: ", "))") }
         let near = Spelling.nearest(first, among: all.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-        throw UsageError(first.hasPrefix("-") ? "unknown option \(first); a command must come first" : "unknown command '\(first)'\(near)")
+        if first.hasPrefix("-") { throw UsageError("unknown option \(first); a command must come first") }
+        throw UsageError("unknown command '\(first)'\(near)")
     }
 }

@@ -32,18 +32,24 @@ struct Database {
         return Database(path: file.path, group: try held.group(), version: held.snapshot.version, held: held, file: nil)
     }
 
-    /// Joins the session of `file`; nil where it is to be read without one, and a message has said so where that is not as wished.
+    /// Joins the session of `file`; nil where it is to be read without one, and a message has said so where that is not as
+    /// wished.
     static func join(_ file: ImmutableFile, _ invocation: Invocation) throws -> SessionMember? {
         if invocation.arguments.has("immutable") || !isShareable(file, invocation) { return nil }
         let reason: String
-        do { return try SessionMember(file, label: "\(Program.name) \(invocation.name)", console: invocation.console) } catch let error as OpenError {
+        do {
+            return try SessionMember(file, label: "\(Program.name) \(invocation.name)", console: invocation.console)
+        } catch let error as OpenError {
             guard case .permissionDenied(_, let call) = error else { throw error }
             reason = "permission denied by \(call)"
         } catch let error as SessionError {
-            guard case .sideFile(let side, let why) = error, access(SystemCalls.parentDirectory(of: side), W_OK) != 0 else { throw error }
+            guard case .sideFile(let side, let why) = error, access(SystemCalls.parentDirectory(of: side), W_OK) != 0 else {
+                throw error
+            }
             reason = "\(side): \(why)"
         }
-        invocation.console.message("note: \(file.path) is read without joining its session (\(reason)); the result may be wrong if others write to it now")
+        invocation.console.message("note: \(file.path) is read without joining its session (\(reason)); "
+            + "the result may be wrong if others write to it now")
         return nil
     }
 

@@ -10,7 +10,8 @@ enum Ending {
 
     private static let duties = Mutex(Duties())
 
-    /// Runs `start`, whose result brings a duty, and remembers `duty`. A signal that comes meanwhile waits until both are done, so
+    /// Runs `start`, whose result brings a duty, and remembers `duty`. A signal that comes meanwhile waits until both are
+    /// done, so
     /// that nothing is started without being ended.
     ///
     /// - Returns: the result, and a key for `forget`.

@@ -6,7 +6,8 @@ enum Help {
         var text = "Reads, checks, mirrors and makes .realm files, also while other programs have them open.\n\n"
         text += "Usage: \(Program.name) COMMAND [OPTIONS] [OPERANDS]\n\nCommands:\n"
         text += table(CommandTable.all.map { ($0.name, $0.summary) })
-        text += "\nOptions:\n" + table([("-h, --help", "Show this help, or that of a command."), ("    --version", "Show the version.")])
+        text += "\nOptions:\n"
+        text += table([("-h, --help", "Show this help, or that of a command."), ("    --version", "Show the version.")])
         text += "\n'\(Program.name) COMMAND --help' explains a command.\n\nExit codes:\n"
         text += table(ExitCode.allCases.filter { $0 != .software }.map { ("\($0.rawValue)", $0.meaning) })
         return text
@@ -17,7 +18,9 @@ enum Help {
         for paragraph in command.details { text += "\n" + wrap(paragraph, indent: 0) + "\n" }
         if !command.operands.isEmpty { text += "\nOperands:\n" + table(command.operands.map { ($0.name, $0.help) }) }
         text += "\nOptions:\n" + table(command.allOptions.map { (label($0), $0.help) })
-        if !command.exitCodes.isEmpty { text += "\nExit codes of this command:\n" + table(command.exitCodes.map { ("\($0.0.rawValue)", $0.1) }) }
+        if !command.exitCodes.isEmpty {
+            text += "\nExit codes of this command:\n" + table(command.exitCodes.map { ("\($0.0.rawValue)", $0.1) })
+        }
         return text
     }
 

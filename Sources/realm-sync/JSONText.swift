@@ -59,7 +59,7 @@ enum JSONText: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expressi
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            case _ where scalar.value < 0x20: text += "\\u" + String(repeating: "0", count: 2) + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
+            case _ where scalar.value < 0x20: text += (scalar.value < 16 ? "\\u000" : "\\u00") + String(scalar.value, radix: 16)
             default: text.unicodeScalars.append(scalar)
             }
         }

@@ -5,12 +5,14 @@ import SystemCalls
 /// Whether somebody has a file open, found without becoming a participant and without touching anything.
 ///
 /// To join a session where there is none makes one: side files appear, and the file is cut to its size. Commands that only look
-/// around, or that look for damage, must not do that. An exclusive `flock` for a moment would tell for sure, but others who open the file at that
+/// around, or that look for damage, must not do that. An exclusive `flock` for a moment would tell for sure, but others who
+/// open the file at that
 /// moment would take a stale lock file for a live one (coordination.md 12.4).
 enum SessionProbe {
     enum Answer { case live, perhaps, notLive }
 
-    /// `live`: a lock of the lock file is seen. `perhaps`: none is seen, but participants are counted: they are in another container, or dead.
+    /// `live`: a lock of the lock file is seen. `perhaps`: none is seen, but participants are counted: they are in another
+    /// container, or dead.
     static func look(_ path: String) -> Answer {
         let lockPath = path + ".lock"
         guard let status = try? SystemCalls.status(path: lockPath) else { return .notLive }
@@ -18,7 +20,8 @@ enum SessionProbe {
         return countedParticipants(lockPath) > 0 ? .perhaps : .notLive
     }
 
-    /// A line of /proc/locks: `12: FLOCK  ADVISORY  READ 4711 08:01:131074 0 EOF`. The device is left out of account, since some file
+    /// A line of /proc/locks: `12: FLOCK  ADVISORY  READ 4711 08:01:131074 0 EOF`. The device is left out of account, since
+    /// some file
     /// systems show another one there; a wrong hit does no harm.
     private static func isLocked(inode: UInt64) -> Bool {
         guard let text = TextFile.read("/proc/locks") else { return false }
@@ -34,13 +37,14 @@ enum SessionProbe {
         guard let descriptor = try? SystemCalls.open(lockPath, O_RDONLY | O_NONBLOCK) else { return 0 }
         defer { SystemCalls.close(descriptor) }
         var words: (UInt32, UInt32, UInt32, UInt32) = (0, 0, 0, 0)
-        let count = (try? withUnsafeMutableBytes(of: &words) { try SystemCalls.read(descriptor, into: $0, at: 0, path: lockPath) }) ?? 0
+        let count = try? withUnsafeMutableBytes(of: &words) { try SystemCalls.read(descriptor, into: $0, at: 0, path: lockPath) }
         return count == 16 && words.0 & 0xFF == 1 ? words.3 : 0
     }
 }
 
 enum TextFile {
-    /// The whole of a small file, also of one whose size the system does not tell; nil where it cannot be read or has more than 4 MiB.
+    /// The whole of a small file, also of one whose size the system does not tell; nil where it cannot be read or has more
+    /// than 4 MiB.
     static func read(_ path: String) -> String? {
         guard let descriptor = try? SystemCalls.open(path, O_RDONLY) else { return nil }
         defer { SystemCalls.close(descriptor) }

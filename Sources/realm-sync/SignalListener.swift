@@ -4,7 +4,8 @@ import SystemCalls
 
 /// Receives signals on a descriptor, so that a command learns of them between two steps and never in the midst of one.
 ///
-/// While it exists, the signals it listens to do nothing by themselves. The handler writes the number into a pipe, the only thing a
+/// While it exists, the signals it listens to do nothing by themselves. The handler writes the number into a pipe, the only
+/// thing a
 /// handler may do; a second SIGINT or SIGTERM while the first is still being obeyed ends the program at once, for users whose
 /// patience is over.
 ///

@@ -35,7 +35,8 @@ enum Units {
         }
     }
 
-    /// A moment as RFC 3339 text in UTC, with as many digits behind the second as are needed; nil where the year has more than four digits.
+    /// A moment as RFC 3339 text in UTC, with as many digits behind the second as are needed; nil where the year has more
+    /// than four digits.
     static func text(seconds: Int64, nanoseconds: Int32) -> String? {
         // A time before 1970 has both parts negative.
         var whole = seconds
@@ -101,35 +102,37 @@ enum Units {
 }
 
 extension Units {
-    /// A moment from RFC 3339 text such as `2024-02-29`, `2024-02-29T12:30:00Z` or with a fraction and an offset such as `+02:00`;
+    /// A moment from RFC 3339 text such as `2024-02-29`, `2024-02-29T12:30:00Z` or with a fraction and an offset such as
+    /// `+02:00`;
     /// without an offset it is UTC. A number alone is seconds since 1970.
     static func moment(_ text: String) -> (seconds: Int64, nanoseconds: Int32)? {
         if let seconds = Int64(text), text.count != 4 { return (seconds, 0) }
         var scanner = Substring(text)
-        guard let year = scanner.takeNumber(digits: 4), scanner.take("-"), let month = scanner.takeNumber(digits: 2), scanner.take("-"),
-              let day = scanner.takeNumber(digits: 2), (1...12).contains(month), (1...31).contains(day) else { return nil }
+        guard let year = scanner.takeNumber(digits: 4), scanner.take("-"), let month = scanner.takeNumber(digits: 2),
+              scanner.take("-"), let day = scanner.takeNumber(digits: 2), (1...12).contains(month), day > 0 else { return nil }
         var (hour, minute, second, nanoseconds, offset) = (0, 0, 0, 0, 0)
         if scanner.take("T") || scanner.take("t") || scanner.take(" ") {
-            guard let h = scanner.takeNumber(digits: 2), scanner.take(":"), let m = scanner.takeNumber(digits: 2), h < 24, m < 60 else { return nil }
-            (hour, minute) = (h, m)
+            guard let time = scanner.takeHoursAndMinutes(), time.hours < 24, time.minutes < 60 else { return nil }
+            (hour, minute) = time
             if scanner.take(":") {
                 guard let s = scanner.takeNumber(digits: 2), s < 60 else { return nil }
                 second = s
                 if scanner.take(".") {
                     let digits = scanner.prefix { $0.isASCII && $0.isNumber }
-                    guard !digits.isEmpty, digits.count <= 9, let value = Int(digits + String(repeating: "0", count: 9 - digits.count)) else { return nil }
-                    nanoseconds = value
+                    guard (1...9).contains(digits.count) else { return nil }
+                    nanoseconds = Int(digits + String(repeating: "0", count: 9 - digits.count)) ?? 0
                     scanner = scanner.dropFirst(digits.count)
                 }
             }
             if !(scanner.take("Z") || scanner.take("z")), !scanner.isEmpty {
                 let isEast = scanner.take("+")
-                guard isEast || scanner.take("-"), let h = scanner.takeNumber(digits: 2), scanner.take(":"), let m = scanner.takeNumber(digits: 2) else { return nil }
-                offset = (h * 60 + m) * (isEast ? 60 : -60)
+                guard isEast || scanner.take("-"), let east = scanner.takeHoursAndMinutes() else { return nil }
+                offset = (east.hours * 60 + east.minutes) * (isEast ? 60 : -60)
             }
         }
         guard scanner.isEmpty else { return nil }
-        let monthDays = [31, year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let monthDays = [31, isLeapYear ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard day <= monthDays[month - 1] else { return nil }
         // Days since 1970 by counting leap days up to the year before.
         let years = year - 1
@@ -147,6 +150,11 @@ private extension Substring {
         guard first == character else { return false }
         removeFirst()
         return true
+    }
+
+    mutating func takeHoursAndMinutes() -> (hours: Int, minutes: Int)? {
+        guard let hours = takeNumber(digits: 2), take(":"), let minutes = takeNumber(digits: 2) else { return nil }
+        return (hours, minutes)
     }
 
     mutating func takeNumber(digits: Int) -> Int? {

@@ -38,7 +38,8 @@ final class NotifierProcessTests: XCTestCase {
         XCTAssertEqual(child.errors, "")
     }
 
-    /// Four listeners, ten thousand rings at full speed, listeners killed at random and replaced: who lives at the end hears the last.
+    /// Four listeners, ten thousand rings at full speed, listeners killed at random and replaced: who lives at the end hears
+    /// the last.
     func testEverySurvivorHearsTheLastOfTenThousandRings() throws {
         var random = SplitMix(seed: 4507)
         var listeners = try (0..<4).map { _ in try listener(last: 10_000).child }

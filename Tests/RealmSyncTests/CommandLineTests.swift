@@ -45,7 +45,8 @@ final class CommandLineTests: XCTestCase {
         return path
     }
 
-    /// Fails unless the run ended with `code` and exactly one line on standard error that contains `text`, and nothing on standard output.
+    /// Fails unless the run ended with `code` and exactly one line on standard error that contains `text`, and nothing on
+    /// standard output.
     private func expectFailure(_ run: RealmSync, _ code: Int32, _ text: String, file: StaticString = #filePath, line: UInt = #line) {
         XCTAssertEqual(run.exitCode, code, run.errors, file: file, line: line)
         XCTAssertEqual(run.output, "", file: file, line: line)

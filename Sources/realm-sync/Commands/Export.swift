@@ -6,9 +6,9 @@ extension Command {
         name: "export",
         summary: "Write all objects of a file as JSON to standard output.",
         details: [
-            "The newest version is written, with its classes, their properties and all objects. Values that JSON lacks are objects of one member: "
-                + "{\"$date\": [seconds, nanoseconds]}, {\"$data\": base64}, {\"$link\": [class, key]} and so on. The text is streamed: memory does not "
-                + "grow with the file.",
+            "The newest version is written, with its classes, their properties and all objects. Values that JSON lacks are objects "
+                + "of one member: {\"$date\": [seconds, nanoseconds]}, {\"$data\": base64}, {\"$link\": [class, key]} and so on. The text is "
+                + "streamed: memory does not grow with the file.",
         ],
         operands: [.file],
         options: [.keyFile, .immutable, .flag("lines", "l", "Write each object on a line of its own.")],

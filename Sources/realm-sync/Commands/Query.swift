@@ -5,8 +5,8 @@ extension Command {
         name: "query",
         summary: "Show objects of a class.",
         details: [
-            "Objects are shown in the order of their keys, as a table; of a collection the number of its elements is shown, as [3]. Each --where must hold. A "
-                + "date is written as 2024-02-29T12:30:00Z or as seconds since 1970; null stands for null.",
+            "Objects are shown in the order of their keys, as a table; of a collection the number of its elements is shown, as [3]. "
+                + "Each --where must hold. A date is written as 2024-02-29T12:30:00Z or as seconds since 1970; null stands for null.",
         ],
         operands: [.file, Operand(name: "CLASS", help: "The name of a class, as 'schema' shows it.")],
         options: [
@@ -48,7 +48,9 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
 
     if invocation.wantsJSON {
         let output = invocation.output
-        try JSONExporter.export(objectsOf: table, in: database.group, to: { try output.write($0) }) { write in _ = try forEachMatch(write) }
+        try JSONExporter.export(objectsOf: table, in: database.group, to: { try output.write($0) }) { write in
+            _ = try forEachMatch(write)
+        }
         try output.write("\n")
         return .ok
     }
@@ -56,8 +58,9 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
         try list.split(separator: ",").map { try column(String($0), table, database) }
     } ?? Array(table.publicColumns)
     let rightAligned: Set<ColumnType> = [.int, .float, .double, .decimal]
-    var text = TextTable(titles: ["_key"] + columns.map { table.name(of: $0) },
-                         alignments: [.right] + columns.map { $0.collection == nil && rightAligned.contains($0.type) ? .right : .left })
+    var text = TextTable(
+        titles: ["_key"] + columns.map { table.name(of: $0) },
+        alignments: [.right] + columns.map { $0.collection == nil && rightAligned.contains($0.type) ? .right : .left })
     let values = ValueText(group: database.group)
     let hasMore = try forEachMatch { row in
         text.add(["\(row.key.rawValue)"] + (try columns.map { try values.cell(row, $0) }))
@@ -86,7 +89,9 @@ private struct Condition {
         }
         column = try realm_sync.column(String(text[..<sign]), table, database)
         let name = table.name(of: column)
-        guard column.collection == nil else { throw arguments.usageError("option --where: \(name) is a collection; only single values can be compared") }
+        guard column.collection == nil else {
+            throw arguments.usageError("option --where: \(name) is a collection; only single values can be compared")
+        }
         let word = String(text[text.index(after: sign)...])
         guard let value = ValueText.value(word, of: column.type) else {
             throw arguments.usageError(column.type == .link || column.type == .binary

@@ -44,7 +44,8 @@ private func describe(_ property: PropertySchema) -> String {
     case .dictionary: type = "dictionary<\(type)>"
     case nil: break
     }
-    return "\(property.name): \(type)" + (property.isIndexed ? ", indexed" : "") + (property.isFullTextIndexed ? ", full-text index" : "")
+    let indexes = (property.isIndexed ? ", indexed" : "") + (property.isFullTextIndexed ? ", full-text index" : "")
+    return "\(property.name): \(type)\(indexes)"
 }
 
 /// The form that `export` has, without the objects.

@@ -5,8 +5,9 @@ extension Command {
         name: "verify",
         summary: "Check every rule of the file format over a whole file.",
         details: [
-            "Every byte of the file must belong to exactly one node or to the free space, every node must have its form, and what is stored twice "
-                + "(links and backlinks, objects and index entries) must agree. Each finding says where and what. The file is only read; where others have it open, the newest version of their session is.",
+            "Every byte of the file must belong to exactly one node or to the free space, every node must have its form, and what is "
+                + "stored twice (links and backlinks, objects and index entries) must agree. Each finding says where and what. The file is "
+                + "only read; where others have it open, the newest version of their session is.",
         ],
         operands: [.file],
         options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N findings (100 where none is given)."), .json],
@@ -45,7 +46,8 @@ private func report(_ invocation: Invocation, _ path: String, _ options: Verifie
     return try verifyAlone(path, options)
 }
 
-/// Verifies the bytes as they are: whatever is wrong with the header is a finding too. Again where somebody has committed meanwhile.
+/// Verifies the bytes as they are: whatever is wrong with the header is a finding too. Again where somebody has committed
+/// meanwhile.
 private func verifyAlone(_ path: String, _ options: VerifierOptions) throws -> VerificationReport {
     for _ in 0..<3 {
         let mapping = try FileMapping.open(path: path)
@@ -61,14 +63,16 @@ private func verifyEncrypted(_ path: String, _ key: EncryptionKey, _ options: Ve
     var logicalSize = file.layout.fileLimit
     if file.layout.isStreaming, file.layout.topRef != 0 {
         // An encrypted copy is filled up to a page between content and footer (file-format-1 1.3), which is no content.
-        logicalSize = min(logicalSize, max(FileHeader.byteCount, try file.memory.node(file.layout.topRef).tagged(TopSlot.logicalSize)))
+        let stated = try file.memory.node(file.layout.topRef).tagged(TopSlot.logicalSize)
+        logicalSize = min(logicalSize, max(FileHeader.byteCount, stated))
         file.memory.state.pointee.fileLimit = logicalSize
     }
     let snapshot = Snapshot(version: try file.group.version(), topRef: file.layout.topRef, logicalSize: logicalSize)
     return try withExtendedLifetime(file) {
         try Verifier.verify(
-            memory: file.memory, snapshot: snapshot, form: file.layout.isStreaming ? .streaming : .inPlace, format: file.layout.header.liveFormat,
-            physicalSize: file.layout.isStreaming ? nil : file.fileSize, header: file.layout.header, options: options)
+            memory: file.memory, snapshot: snapshot, form: file.layout.isStreaming ? .streaming : .inPlace,
+            format: file.layout.header.liveFormat, physicalSize: file.layout.isStreaming ? nil : file.fileSize,
+            header: file.layout.header, options: options)
     }
 }
 
@@ -92,8 +96,9 @@ private func json(_ report: VerificationReport, _ path: String) -> JSONText {
         ("unlisted", .integer(report.unlisted)),
         ("findings", .array(report.findings.map { finding in
             .object([
-                ("severity", .string(finding.severity.rawValue)), ("code", .string(finding.code.rawValue)), ("table", JSONText(finding.table)),
-                ("column", JSONText(finding.column)), ("object", finding.object.map { .integer(Int($0.rawValue)) } ?? .null),
+                ("severity", .string(finding.severity.rawValue)), ("code", .string(finding.code.rawValue)),
+                ("table", JSONText(finding.table)), ("column", JSONText(finding.column)),
+                ("object", finding.object.map { .integer(Int($0.rawValue)) } ?? .null),
                 ("ref", .integer(finding.ref)), ("what", .string(finding.what)),
             ])
         })),

@@ -8,11 +8,14 @@ extension Command {
         name: "watch",
         summary: "Print a line for every committed version as it happens, until interrupted.",
         details: [
-            "Versions that follow each other quickly may come as one line, with the last of them. The file may be replaced, deleted and made anew "
-                + "meanwhile; that is told too.",
+            "Versions that follow each other quickly may come as one line, with the last of them. The file may be replaced, deleted "
+                + "and made anew meanwhile; that is told too.",
         ],
         operands: [.file],
-        options: [.keyFile, .immutable, .value("count", "n", "N", "End after N lines."), .flag("json", "j", "Write each line as a JSON object.")],
+        options: [
+            .keyFile, .immutable, .value("count", "n", "N", "End after N lines."),
+            .flag("json", "j", "Write each line as a JSON object."),
+        ],
         run: runWatch)
 }
 
@@ -64,13 +67,15 @@ private struct Attachment {
         let newest = NewestVersion(member, path, key, first: try file.group.version())
         firstVersion = newest.now
         let console = invocation.console
-        let options = Notifier.Options(createsFIFO: member != nil, lastSeenVersion: firstVersion, onWarning: { console.message("note: \($0)") })
+        let options = Notifier.Options(
+            createsFIFO: member != nil, lastSeenVersion: firstVersion, onWarning: { console.message("note: \($0)") })
         subscription = Notifier.shared.subscribe(path: path, options: options, newestVersion: { newest.now })
         descriptor = try subscription.eventDescriptor()
     }
 }
 
-/// What the listener asks: the newest version of the session, or of the file where there is none. The last known one where nothing
+/// What the listener asks: the newest version of the session, or of the file where there is none. The last known one where
+/// nothing
 /// can be learned, while the file is being replaced for example.
 private final class NewestVersion: Sendable {
     private let member: SessionMember?
@@ -114,7 +119,8 @@ private final class EventWriter {
         case .fileAppeared: ("appeared", nil)
         }
         if isJSON {
-            try output.line(JSONText.object([("time", .string(time)), ("event", .string(name)), ("version", JSONText(version))]).text)
+            let members: [(String, JSONText)] = [("time", .string(time)), ("event", .string(name)), ("version", JSONText(version))]
+            try output.line(JSONText.object(members).text)
         } else {
             try output.line("\(time) " + (version.map { "version \($0)" } ?? "file \(name)"))
         }
