@@ -32,7 +32,7 @@ public final class Store: Sendable {
     ///   else. Nothing is left open.
     public static func open(_ path: String, _ options: StoreOptions = StoreOptions()) throws -> Store {
         if options.access == .immutable {
-            return Store(path: path, options: options, participant: nil, immutable: try ImmutableFile(path: path))
+            return Store(path: path, options: options, participant: nil, immutable: try ImmutableFile(path: path, key: options.encryptionKey))
         }
         let participant = try Participant.open(path, options.participantOptions)
         for warning in participant.warnings { options.onWarning(warning) }

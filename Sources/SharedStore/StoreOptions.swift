@@ -17,6 +17,8 @@ public struct StoreOptions: Sendable {
     public var durability = Durability.full
     /// Whether each commit leaves a changeset in the file. All in the session must agree; object-layer programs use `.inFile`.
     public var historyType = HistoryType.inFile
+    /// The key of an encrypted file; a new file is encrypted with it. All in the session must agree.
+    public var encryptionKey: EncryptionKey?
     /// Make the file if there is none.
     public var createsFile = true
     /// A file whose history is older than ours may be changed to the present form; else opening fails.
@@ -39,6 +41,7 @@ public struct StoreOptions: Sendable {
         options.durability = durability
         options.historyType = historyType
         options.createsFile = createsFile && access == .readWrite
+        options.encryptionKey = encryptionKey
         options.label = label
         options.waitLimit = waitLimit
         return options

@@ -31,6 +31,12 @@ public enum SystemCalls {
     /// Closes a descriptor. Errors are of no use to anybody here and are dropped.
     public static func close(_ fd: Descriptor) { _ = CShims_close(fd) }
 
+    /// Another descriptor of the same open file, closed on exec.
+    public static func duplicate(_ fd: Descriptor, path: String = "") throws -> Descriptor {
+        try SystemCallInterception.ask("dup", path, fd)
+        return Int32(try check("dup", path) { CShims_fcntl(fd, F_DUPFD_CLOEXEC, 0) })
+    }
+
     // MARK: Status
 
     public struct Status: Sendable, Equatable {

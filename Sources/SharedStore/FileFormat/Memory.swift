@@ -28,6 +28,8 @@ open class PageSource {
     public init() {}
     /// Makes `[start, end)` of the plain file readable, or throws why it cannot be.
     open func prepare(_ start: Int, _ end: Int) throws {}
+    /// Another version is about to be read: whatever was made readable before is checked again at its next touch.
+    open func invalidate() {}
 }
 
 /// A handle on `MemoryState`: two words are loaded to turn a ref into an address, nothing is retained.

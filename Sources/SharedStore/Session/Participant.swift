@@ -20,6 +20,8 @@ package struct ParticipantOptions: Sendable {
     package var createsFile = true
     /// Attach to a file of an older format too; whoever asks upgrades it in a write transaction before anything else.
     package var acceptsOlderFormats = false
+    /// The key of an encrypted file; all participants must use the same one.
+    package var encryptionKey: EncryptionKey?
     /// What this participant is for; others see it in the status.
     package var label = ""
     /// How long any one wait may take.

@@ -67,7 +67,7 @@ extension Participant {
         defer { lockFile.unlock(.control) }
         KillPoint.reach("open.locked")
         let isInitiator = lockFile.participantCount == 0
-        let file = try openFile(paths, options, isInitiator)
+        let file = try openFile(paths, options, lockFile, isInitiator)
         do {
             guard let attachment = try isInitiator ? initiate(file, paths, options, lockFile, deadline) : join(file, options, lockFile, deadline)
             else {
@@ -93,16 +93,24 @@ extension Participant {
         }
     }
 
-    private static func openFile(_ paths: SessionPaths, _ options: ParticipantOptions, _ isInitiator: Bool) throws -> DatabaseFile {
+    private static func openFile(_ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ isInitiator: Bool) throws -> DatabaseFile {
         let path = paths.file
-        let backend: PlainFile
+        let descriptor: SystemCalls.Descriptor
         do {
             // Non-blocking, so that nothing odd that took the file's place since `checkPath` makes us wait.
             let flags = O_RDWR | O_NONBLOCK | (isInitiator && options.createsFile ? O_CREAT : 0)
-            backend = PlainFile(descriptor: try SystemCalls.open(path, flags), path: path)
+            descriptor = try SystemCalls.open(path, flags)
         } catch let error as SystemError { throw OpenError(error, path: path) }
+        let backend: FileBackend = options.encryptionKey.map {
+            EncryptedFile(descriptor: descriptor, path: path, key: $0, markers: LockFilePageMarkers(lockFile))
+        } ?? PlainFile(descriptor: descriptor, path: path)
         do {
-            if try !SystemCalls.status(backend.descriptor, path: path).isRegularFile { throw OpenError.notARegularFile(path: path) }
+            let status = try SystemCalls.status(descriptor, path: path)
+            if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
+            // A page of ciphertext without one of content: nothing that was ever encrypted (file-format-3 8.8).
+            if options.encryptionKey != nil, status.size > 0, PageGeometry.plainSize(fileSize: status.size) == 0, options.durability != .memoryOnly {
+                throw OpenError.notEncrypted(path: path)
+            }
             // Without syncs, stores through a mapping are twice as fast; with them, they make the device write whole folios.
             backend.setStoresThroughMap(options.durability != .full)
             return try DatabaseFile(backend: backend)
@@ -147,6 +155,7 @@ extension Participant {
         lockFile.historyType = options.historyType.rawValue
         lockFile.historySchemaVersion = options.historyType.schemaVersion
         lockFile.commitInCriticalPhase = false
+        lockFile.initiatorProcess = options.encryptionKey == nil ? 0 : UInt64(getpid())
         lockFile.nextServed = lockFile.nextTicket
     }
 
@@ -173,6 +182,7 @@ extension Participant {
 
     private static func inspect(_ file: DatabaseFile) throws -> FileInspection {
         do { return try file.inspect() } catch let error as FormatError { throw OpenError.damaged(path: file.path, error) }
+        catch let error as DecryptionError { throw OpenError(error) }
     }
 
     /// Step 10: an undecided format belongs to a file without content.

@@ -127,6 +127,7 @@ public final class FileView {
         state = .allocate(capacity: 1)
         state.initialize(to: MemoryState(base: span.base, fileLimit: snapshot.logicalSize))
         state.pointee.pager = span.pageSource.map(Unmanaged.passUnretained)
+        span.pageSource?.invalidate()
     }
 
     deinit {
@@ -147,6 +148,7 @@ public final class FileView {
             state.pointee.base = span.base
             state.pointee.pager = span.pageSource.map(Unmanaged.passUnretained)
         }
+        span.pageSource?.invalidate()
         state.pointee.fileLimit = snapshot.logicalSize
         self.snapshot = snapshot
     }

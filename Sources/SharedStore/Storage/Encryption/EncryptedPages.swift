@@ -65,14 +65,17 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     private var dirty: Set<Int> = []
     private var sealed: UnsafeMutableRawPointer
     private var scratch: UnsafeMutableRawPointer
-    private weak var markers: (any PageWriteMarkers)?
+    private let markers: (any PageWriteMarkers)?
     private var lastWriteCounter: UInt64 = 0
     private var quietObservations = 0
     private let maySkipRetries: Bool
+    private let ownsDescriptor: Bool
 
     /// - Parameters:
     ///   - base: writable anonymous memory of `byteCount` bytes, address of plain byte 0; it must outlive this object.
-    public init(descriptor: Int32, path: String, key: EncryptionKey, base: UnsafeMutableRawPointer, byteCount: Int, markers: (any PageWriteMarkers)? = nil) throws {
+    public init(descriptor: Int32, path: String, key: EncryptionKey, base: UnsafeMutableRawPointer, byteCount: Int, markers: (any PageWriteMarkers)? = nil,
+                ownsDescriptor: Bool = false) throws {
+        self.ownsDescriptor = ownsDescriptor
         self.descriptor = descriptor
         self.path = path
         self.base = base
@@ -90,6 +93,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     }
 
     deinit {
+        if ownsDescriptor { SystemCalls.close(descriptor) }
         memset(scratch, 0, PageGeometry.pageByteCount)
         sealed.deallocate()
         scratch.deallocate()
@@ -127,13 +131,27 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     }
 
     /// A new version was bound: every page is possibly stale and is compared with its entry at the next touch.
-    public func invalidate() {
+    public override func invalidate() {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         blocks.removeAll(keepingCapacity: true)
         var next = generation.load(ordering: .relaxed) &+ 1
         if next == 0 { next = 1 }
         generation.store(next, ordering: .releasing)
+    }
+
+    /// Copies bytes as they are in the file now, whatever was decrypted before; what was written and not flushed counts.
+    func readAnew(_ position: Int, _ count: Int, into target: UnsafeMutableRawPointer) throws {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        precondition(position >= 0 && position + count <= pageCountMax << 12, "a read past the reserved span")
+        for page in (position >> 12)...((position + count - 1) >> 12) where !dirty.contains(page) {
+            blocks[page / PageGeometry.pagesPerBlock] = nil
+            let present = generation.load(ordering: .relaxed)
+            if marks[page] == present { marks[page] = present == 1 ? UInt32.max : present - 1 }
+            try loadLocked(page, forWriting: false)
+        }
+        target.copyMemory(from: base + position, byteCount: count)
     }
 
     private func load(_ page: Int) throws {

@@ -1,0 +1,21 @@
+import CShims
+
+/// The two words of the lock file by which readers of an encrypted file know that a page is being written (coordination.md 5.7).
+final class LockFilePageMarkers: PageWriteMarkers {
+    private let lockFile: LockFile
+
+    init(_ lockFile: LockFile) { self.lockFile = lockFile }
+
+    var writingPage: UInt64 { CShims_load_u64(lockFile.writingPageAddress) }
+    var writeCounter: UInt64 { CShims_load_u64(lockFile.writeCounterAddress) }
+
+    func beginPageWrite(position: Int) {
+        CShims_store_u64(lockFile.writingPageAddress, UInt64(position) + 1)
+        _ = CShims_fetch_add_u64(lockFile.writeCounterAddress, 1)
+    }
+
+    func endPageWrite() {
+        _ = CShims_fetch_add_u64(lockFile.writeCounterAddress, 1)
+        CShims_store_u64(lockFile.writingPageAddress, 0)
+    }
+}
