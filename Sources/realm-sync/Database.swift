@@ -13,10 +13,6 @@ struct Database {
     let path: String
     let group: Group
     let version: UInt64
-    /// The version as the session has it, or nil where the file is read without one.
-    let held: HeldVersion?
-    /// The file as it was when it was opened, where it is read without a session.
-    let file: ImmutableFile?
 
     /// Opens the newest version of the file that the operand FILE names, with the key of `--key-file`.
     ///
@@ -26,10 +22,13 @@ struct Database {
         let file = try ImmutableFile(path: invocation.arguments.operand("FILE"), key: try key(invocation))
         Ending.obeySignals()
         guard let member = try join(file, invocation) else {
-            return Database(path: file.path, group: file.group, version: try file.group.version(), held: nil, file: file)
+            return Database(path: file.path, group: file.group, version: try file.group.version())
         }
-        let held = try member.holdNewest()
-        return Database(path: file.path, group: try held.group(), version: held.snapshot.version, held: held, file: nil)
+        let transaction = try member.store.beginRead()
+        // Tables and rows do not keep the version: it is held until the process ends, whatever the command still refers to.
+        Ending.keep(member)
+        Ending.keep(transaction)
+        return Database(path: file.path, group: transaction.group, version: transaction.version)
     }
 
     /// Joins the session of `file`; nil where it is to be read without one, and a message has said so where that is not as

@@ -27,6 +27,12 @@ enum Ending {
         }
     }
 
+    // Only the main thread, which runs the command, adds to it, and nobody reads it.
+    private nonisolated(unsafe) static var kept: [AnyObject] = []
+
+    /// Keeps an object until the process ends. To be called by the main thread.
+    static func keep(_ object: AnyObject) { kept.append(object) }
+
     /// The duty has been done.
     static func forget(_ key: Int) { _ = duties.withLock { $0.bodies.removeValue(forKey: key) } }
 

@@ -15,8 +15,8 @@ private func runStatus(_ invocation: Invocation) throws -> ExitCode {
     Ending.obeySignals()
     // A file that nobody has open is looked at without making a session of our own.
     let member = SessionProbe.look(path) == .notLive ? nil : try Database.join(file, invocation)
-    let session = try member.map { member in
-        return SessionFacts(try member.participant.status(), ownLabel: member.participant.options.label)
+    let session = try member.flatMap { member in
+        try member.store.status().map { SessionFacts($0, ownLabel: member.store.options.label) }
     }
     let facts = try facts(file, member, isEncrypted: invocation.arguments.has("key-file"))
     if invocation.wantsJSON {
@@ -40,8 +40,8 @@ private func facts(_ file: ImmutableFile, _ member: SessionMember?, isEncrypted:
         let snapshot = Snapshot(version: try file.group.version(), topRef: file.layout.topRef, logicalSize: file.layout.fileLimit)
         return try FileFacts(file, file.group, file.memory, snapshot, isEncryptedFile: isEncrypted)
     }
-    let held = try member.holdNewest()
-    return try withExtendedLifetime(held) {
-        try FileFacts(file, held.group(), held.memory, held.snapshot, isEncryptedFile: isEncrypted)
+    let transaction = try member.store.beginRead()
+    return try withExtendedLifetime(transaction) {
+        try FileFacts(file, transaction.group, transaction.memory, transaction.snapshot, isEncryptedFile: isEncrypted)
     }
 }

@@ -37,9 +37,9 @@ private func report(_ invocation: Invocation, _ path: String, _ options: Verifie
     if let key = try Database.key(invocation) { return try verifyEncrypted(path, key, options) }
     if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live, let file = try? ImmutableFile(path: path),
        let member = try Database.join(file, invocation) {
-        let held = try member.holdNewest()
-        return try withExtendedLifetime(held) {
-            try Verifier.verify(memory: held.memory, snapshot: held.snapshot, form: .inPlace, format: FileHeader.currentFormat,
+        let transaction = try member.store.beginRead()
+        return try withExtendedLifetime(transaction) {
+            try Verifier.verify(memory: transaction.memory, snapshot: transaction.snapshot, form: .inPlace, format: FileHeader.currentFormat,
                                 physicalSize: nil, header: nil, options: options)
         }
     }
