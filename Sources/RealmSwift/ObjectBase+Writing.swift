@@ -17,8 +17,8 @@ extension ObjectBase {
         guard let session, let type = managedType else { misuse("Object is not managed") }
         session.requireWriteTransaction()
         if property.property.isPrimaryKey { misuse("Primary key can't be changed after an object is inserted.") }
-        let target = _WriteTarget(type, ObjectKey(objectKey), property, .all)
-        if !DynamicInput.write(value, to: target) {
+        let target = _WriteTarget(type, ObjectKey(objectKey), property, .error)
+        if !DynamicInput.write(value, to: target, nested: .error) {
             misuse(ValueInput.message(value, DynamicInput.shape(of: property.property, session), "\(schemaName).\(property.name)"))
         }
     }
@@ -48,30 +48,4 @@ public func _setInt(_ object: ObjectBase, _ slot: Int, _ value: Int) {
 
 extension Session {
     func isInArena(_ ref: Int) -> Bool { writer?.editor.arena.memory.isInArena(ref) ?? false }
-}
-
-/// Values of any form for managed objects, by the schema of the file.
-enum DynamicInput {
-    static func shape(of property: Property, _ session: Session) -> _PropertyShape {
-        let type = property.objectClassName.flatMap { session.type(named: $0) }
-        let isOptional = property.isOptional && property.type != .any
-        return _PropertyShape(property.type, isOptional: isOptional, objectClass: type?.info?.type)
-    }
-
-    /// False where the value does not fit.
-    static func write(_ value: Any?, to target: _WriteTarget) -> Bool {
-        let property = target.property.property
-        let shape = shape(of: property, target.type.session)
-        if property.isMap {
-            guard let entries = ValueInput.convertEntries(value, to: shape) else { return false }
-            target.writeMap(entries.map { ($0.key, $0.value) })
-        } else if property.isArray || property.isSet {
-            guard let elements = ValueInput.convertElements(value, to: shape) else { return false }
-            if property.isSet { target.writeSet(elements) } else { target.writeList(elements) }
-        } else {
-            guard let stored = ValueInput.convert(value, to: shape) else { return false }
-            target.write(stored)
-        }
-        return true
-    }
 }

@@ -133,21 +133,30 @@ enum ValueInput {
 
     // MARK: Many values
 
-    /// The elements of what was given for a list or a set; nil where it is no sequence or an element does not fit.
-    static func convertElements(_ input: Any?, to shape: _PropertyShape) -> [_Stored]? {
+    /// The elements of what was given for a list or a set, as they are; nil where it is no sequence.
+    static func elements(of input: Any?) -> [Any?]? {
         guard let value = unwrap(input) else { return [] }
-        var elements: [_Stored] = []
-        func add(_ sequence: some Sequence) -> Bool {
-            for element in sequence {
-                guard let stored = convert(element, to: shape) else { return false }
-                elements.append(stored)
-            }
-            return true
+        if value is String || value is Data || value is [String: Any] { return nil }
+        if let collection = value as? any KeyValueCollection { return collection.dynamicElements }
+        if let array = value as? NSArray { return (0..<array.count).map { array.object(at: $0) } }
+        guard let sequence = value as? any Sequence else { return nil }
+        var elements: [Any?] = []
+        func add(_ sequence: some Sequence) {
+            for element in sequence { elements.append(element) }
         }
-        if value is String || value is Data { return nil }
-        if let collection = value as? any KeyValueCollection { return add(collection.dynamicElements) ? elements : nil }
-        guard let sequence = value as? any Sequence, !(value is [String: Any]) else { return nil }
-        return add(sequence) ? elements : nil
+        add(sequence)
+        return elements
+    }
+
+    /// The same, converted; nil also where an element does not fit.
+    static func convertElements(_ input: Any?, to shape: _PropertyShape) -> [_Stored]? {
+        guard let inputs = elements(of: input) else { return nil }
+        var elements: [_Stored] = []
+        for input in inputs {
+            guard let stored = convert(input, to: shape) else { return nil }
+            elements.append(stored)
+        }
+        return elements
     }
 
     /// The entries of what was given for a map.

@@ -147,7 +147,6 @@ extension Session {
             let value = ValueInput.convert(declared.wrapper.load(at: object.address(declared.offset)), to: declared.shape)?.plain ?? .null
             (key, isNew) = create(type, primaryKey: value, policy)
         } else {
-            if policy != .error { misuse("'\(type.name)' does not have a primary key and can not be updated") }
             edit(type.tableKey) { key = try $0.createObject() }
         }
         fill(object, type, key, policy, isNew: isNew)
@@ -188,6 +187,8 @@ extension Session {
         guard object.session === self, let type = object.managedType else { misuse("Can only delete an object from the Realm it belongs to.") }
         if object.isInvalidated { misuse("Object has been deleted or invalidated.") }
         edit(type.tableKey) { try $0.deleteObject(ObjectKey(object.objectKey)) }
+        // Should the deletion be undone, the object has to be fetched again.
+        type.kill(object)
     }
 }
 

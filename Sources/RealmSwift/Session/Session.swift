@@ -32,6 +32,7 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var createdAccessors: [ObjectBase] = []
     /// Objects that are being added, with their keys: cycles of links end here.
     @exclusivity(unchecked) var adding: [ObjectIdentifier: ObjectKey] = [:]
+    @exclusivity(unchecked) var copies: [Original: ObjectKey] = [:]
     @exclusivity(unchecked) var autorefresh = true
 
     /// - Parameter reader: a version to begin with; needed by a frozen session.

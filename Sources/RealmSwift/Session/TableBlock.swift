@@ -146,6 +146,19 @@ final class SessionType {
         template = nil
     }
 
+    /// The block of accessors that are invalid while the others live.
+    private lazy var deadBlock: UnsafeMutablePointer<TableBlock> = {
+        let block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
+        block.initialize(to: SessionType.makeBlock(self, session))
+        block.pointee.stamp = .max
+        block.pointee.isDead = true
+        oldBlocks.append(block)
+        return block
+    }()
+
+    /// Makes one accessor invalid for good.
+    func kill(_ object: ObjectBase) { object.block = deadBlock }
+
     // MARK: Accessors
 
     /// An accessor of the class for an object that may or may not exist.

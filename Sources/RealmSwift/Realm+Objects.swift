@@ -1,0 +1,155 @@
+import Foundation
+internal import SharedStore
+
+extension Realm {
+    // MARK: Adding
+
+    /// Makes an unmanaged object part of the Realm, with all objects that it refers to. The same instance is managed from now on.
+    ///
+    /// An object that is in this Realm already is left alone; one of another Realm stops the process, see `create` for copies.
+    public func add(_ object: Object, update: UpdatePolicy = .error) {
+        session.requireWriteTransaction()
+        if object.block != nil {
+            _ = session.ensureManaged(object, update)
+            return
+        }
+        let type = session.requireType(Swift.type(of: object))
+        requirePrimaryKey(type, update)
+        session.add(object, type, update)
+    }
+
+    public func add<S: Sequence>(_ objects: S, update: UpdatePolicy = .error) where S.Element: Object {
+        for object in objects { add(object, update: update) }
+    }
+
+    @available(*, unavailable, message: "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true.")
+    public func add(_ object: Object, update: Bool) { fatalError() }
+
+    @available(*, unavailable, message: "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true.")
+    public func add<S: Sequence>(_ objects: S, update: Bool) where S.Element: Object { fatalError() }
+
+    private func requirePrimaryKey(_ type: SessionType, _ policy: UpdatePolicy) {
+        if policy != .error && type.primaryKey == nil { misuse("'\(type.name)' does not have a primary key and can not be updated") }
+    }
+
+    /// Makes a managed object from a dictionary by property name, an array in the order of the properties, or another object.
+    ///
+    /// With a policy other than `.error` an object with the same primary key is updated: what the dictionary does not mention stays.
+    /// A managed object of this Realm is then returned as it is; of another Realm a deep copy is made.
+    @discardableResult
+    public func create<T: Object>(_ type: T.Type, value: Any = [String: Any](), update: UpdatePolicy = .error) -> T {
+        session.requireWriteTransaction()
+        return unsafeDowncast(create(session.requireType(type), value, update), to: T.self)
+    }
+
+    /// The same by the name of the class.
+    @discardableResult
+    public func dynamicCreate(_ typeName: String, value: Any = [String: Any](), update: UpdatePolicy = .error) -> DynamicObject {
+        session.requireWriteTransaction()
+        let type = requireType(typeName)
+        let key = ObjectKey(create(type, value, update).objectKey)
+        return unsafeDowncast(type.makeDynamicAccessor(key), to: DynamicObject.self)
+    }
+
+    private func create(_ type: SessionType, _ value: Any, _ policy: UpdatePolicy) -> ObjectBase {
+        requirePrimaryKey(type, policy)
+        if policy != .error, let object = value as? ObjectBase, object.session === session, object.schemaName == type.name {
+            return object
+        }
+        let accessor = type.makeAccessor(session.create(type, value, policy))
+        session.createdAccessors.append(accessor)
+        return accessor
+    }
+
+    private func requireType(_ name: String) -> SessionType {
+        guard let type = session.type(named: name) else { misuse("Object type '\(name)' is not managed by the Realm.") }
+        return type
+    }
+
+    // MARK: Deleting
+
+    /// Deletes an object. Links to it become nil, lists and sets lose it; embedded objects in it are deleted too, others stay.
+    public func delete(_ object: ObjectBase) { session.delete(object) }
+
+    public func delete<S: Sequence>(_ objects: S) where S.Element: ObjectBase {
+        session.requireWriteTransaction()
+        for object in Array(objects) where !object.isInvalidated { session.delete(object) }
+    }
+
+    public func delete<Element: ObjectBase>(_ objects: List<Element>) {
+        session.requireWriteTransaction()
+        if objects.handle == nil { return objects.removeAll() }
+        for object in Array(objects) where !object.isInvalidated { session.delete(object) }
+    }
+
+    public func delete<Element: ObjectBase>(_ objects: Results<Element>) {
+        session.requireWriteTransaction()
+        for object in Array(objects) where !object.isInvalidated { session.delete(object) }
+    }
+
+    public func delete<Key: _MapKey, Value: ObjectBase>(_ map: Map<Key, Value?>) {
+        session.requireWriteTransaction()
+        for case let object? in map.values where !object.isInvalidated { session.delete(object) }
+    }
+
+    /// Deletes all objects of all classes of the schema. The file keeps its size.
+    public func deleteAll() {
+        session.requireWriteTransaction()
+        for objectSchema in session.schema.objectSchema where !objectSchema.isEmbedded {
+            guard let type = session.type(named: objectSchema.className), type.tableKey != .null else { continue }
+            session.edit(type.tableKey) { try $0.deleteAllObjects() }
+        }
+    }
+
+    // MARK: Reading
+
+    /// All objects of a class, live. The order means nothing.
+    public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
+        session.checkConfinement()
+        guard let model = Element._elementShape.objectClass else { misuse("'\(type)' is no model class") }
+        return Results(ResultsCore(session, .table(session.requireType(model).tableKey)))
+    }
+
+    public func dynamicObjects(_ typeName: String) -> Results<DynamicObject> {
+        session.checkConfinement()
+        return Results(ResultsCore(session, .table(requireType(typeName).tableKey)))
+    }
+
+    /// The object with the given primary key, or nil. A key of another type stops the process, and so does a class without primary key.
+    public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
+        let type = session.requireType(type)
+        return find(type, key).map { unsafeDowncast(type.makeAccessor($0), to: Element.self) }
+    }
+
+    public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {
+        let type = requireType(typeName)
+        return find(type, key).map { unsafeDowncast(type.makeDynamicAccessor($0), to: DynamicObject.self) }
+    }
+
+    private func find(_ type: SessionType, _ key: Any) -> ObjectKey? {
+        session.checkConfinement()
+        guard let property = type.primaryKey else { misuse("'\(type.name)' does not have a primary key") }
+        let shape = DynamicInput.shape(of: property.property, session)
+        guard let value = ValueInput.convert(key, to: shape)?.plain else {
+            misuse("Invalid value '\(key)' of type '\(Swift.type(of: key))' for the primary key '\(type.name).\(property.name)'")
+        }
+        return reading {
+            guard let table = type.table(), let column = table.column(property.columnKey) else { return nil }
+            if let index = try SearchIndex(table, column) { return try index.firstRow(value)?.key }
+            return try table.find(primaryKey: value)?.key
+        }
+    }
+
+    /// No object of any class.
+    public var isEmpty: Bool {
+        session.checkConfinement()
+        return session.allTypes.allSatisfy { $0.table()?.objectCount ?? 0 == 0 }
+    }
+}
+
+/// An element type of `Realm.objects`.
+public protocol RealmFetchable: RealmCollectionValue {
+    static func className() -> String
+}
+
+extension Object: RealmFetchable {}

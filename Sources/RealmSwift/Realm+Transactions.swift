@@ -1,0 +1,79 @@
+import Foundation
+
+extension Realm {
+    /// Runs `block` in a write transaction: all of its changes are stored, or none where it throws.
+    ///
+    /// A block that commits or cancels by itself ends the transaction.
+    /// - Parameter tokens: observers that are not told of the changes.
+    /// - Returns: what the block returns.
+    /// - Throws: what the block throws, after the transaction was undone; or `Realm.Error` where the commit fails.
+    @discardableResult
+    public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
+        beginWrite()
+        let result: Result
+        do {
+            result = try block()
+        } catch {
+            if session.writer != nil { cancelWrite() }
+            throw error
+        }
+        if session.writer != nil { try commitWrite(withoutNotifying: tokens) }
+        return result
+    }
+
+    /// Waits until nobody else writes to the file, then begins a write transaction at the newest version.
+    public func beginWrite() {
+        do { try session.beginWrite() } catch { misuse("The write transaction cannot begin: \(error)") }
+    }
+
+    /// Makes the changes of the write transaction those of a new version of the file.
+    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try session.commitWrite() }
+
+    /// Undoes the write transaction. Objects that were made in it are invalidated.
+    public func cancelWrite() { session.cancelWrite() }
+
+    public var isInWriteTransaction: Bool { session.writer != nil }
+
+    // MARK: Versions
+
+    /// Goes to the newest version of the file.
+    ///
+    /// - Returns: true if there was a newer one; always false within a write transaction and for frozen Realms.
+    @discardableResult
+    public func refresh() -> Bool { session.refresh() }
+
+    /// Whether the Realm advances by itself when the file changes; true at first.
+    public var autorefresh: Bool {
+        get { session.isFrozen ? false : session.autorefresh }
+        nonmutating set {
+            if session.isFrozen && newValue { misuse("Auto-refresh cannot be enabled for frozen Realms.") }
+            session.autorefresh = newValue
+        }
+    }
+
+    /// Lets go of the version that is read, so that its space can be used again. Objects and lists become invalid, results empty.
+    public func invalidate() { session.invalidate() }
+
+    public var isFrozen: Bool { session.isFrozen }
+
+    /// The Realm as it is now, for every thread. Not within a write transaction.
+    public func freeze() -> Realm { Realm(session.frozen()) }
+    /// The live Realm of the caller's thread.
+    public func thaw() -> Realm { Realm(session.thawed()) }
+
+    public func freeze<T: ObjectBase>(_ obj: T) -> T { unsafeDowncast(obj.frozenObject(), to: T.self) }
+    public func thaw<T: ObjectBase>(_ obj: T) -> T? { obj.thawedObject().map { unsafeDowncast($0, to: T.self) } }
+    public func freeze<Collection: RealmCollection>(_ collection: Collection) -> Collection { collection.freeze() }
+
+    public var schema: Schema { session.schema }
+    public var configuration: Configuration { session.configuration }
+}
+
+/// Keeps an observer alive: it is told of changes until the token is invalidated or goes.
+public class NotificationToken: @unchecked Sendable {
+    // Sendable: what a token does when it ends is safe on every thread; subclasses see to that.
+    init() {}
+
+    /// Ends the observation. After the call returns on the observer's thread it is not called any more.
+    public func invalidate() {}
+}
