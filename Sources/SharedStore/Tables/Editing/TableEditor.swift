@@ -100,6 +100,7 @@ public final class TableEditor {
 
     func setIndexRoot(_ leafIndex: Int, _ root: Int) throws {
         if indexRoots[leafIndex] == root { return }
+        try beginChange()
         indexRoots[leafIndex] = root
         let indexes = try arena.writableRefs(arena.child(top, TableSlot.indexes))
         arena.setElement(indexes, leafIndex, root)
