@@ -104,6 +104,11 @@ public class AllTypes: Object {
     @Persisted public var anyMap: Map<String, AnyRealmValue>
 }
 
+public class Owner: Object {
+    @Persisted(primaryKey: true) public var id: Int
+    @Persisted public var dog: Dog?
+}
+
 // MARK: Mapped types
 
 public struct Celsius: Hashable, CustomPersistable {

@@ -10,7 +10,7 @@ extension Session {
             let group = try currentGroup()
             guard let reader = currentReader else { throw FormatError(ref: group.topRef, "no version to freeze") }
             if let frozen = reader.frozen { return frozen }
-            let frozen = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none, isFrozen: true, reader: reader)
+            let frozen = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none, isFrozen: true, reader: origin.freeze(reader))
             reader.frozen = frozen
             return frozen
         }

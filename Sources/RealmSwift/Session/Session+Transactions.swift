@@ -23,7 +23,7 @@ extension Session {
         } catch {
             killCreated()
             self.writer = nil
-            advance(to: writer.cancel())
+            advance(to: try? writer.cancel())
             throw error
         }
     }
@@ -33,7 +33,7 @@ extension Session {
         guard let writer else { misuse("Can't cancel a non-existing write transaction") }
         killCreated()
         self.writer = nil
-        advance(to: writer.cancel())
+        advance(to: reading { try writer.cancel() })
     }
 
     /// Objects whose creation is undone stay invalid, whatever gets their keys later.

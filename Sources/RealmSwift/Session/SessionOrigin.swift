@@ -22,7 +22,7 @@ protocol SessionWriter: AnyObject {
     /// Makes the changes those of a new version, which the result is at.
     func commit() throws -> SessionReader
     /// Forgets the changes; the result is at the version that the transaction began with.
-    func cancel() -> SessionReader
+    func cancel() throws -> SessionReader
 }
 
 extension SessionWriter {
@@ -37,6 +37,8 @@ protocol SessionOrigin: AnyObject {
     func beginRead() throws -> SessionReader
     /// Waits for the right to write, and begins at the newest version.
     func beginWrite() throws -> any SessionWriter
+    /// The same version once more, for a frozen session.
+    func freeze(_ reader: SessionReader) throws -> SessionReader
 }
 
 /// A file that nobody changes: opened without a lock file.
@@ -49,4 +51,6 @@ final class ImmutableOrigin: SessionOrigin {
     func beginRead() throws -> SessionReader { SessionReader(group: file.group, version: try file.group.version(), pin: file) }
 
     func beginWrite() throws -> any SessionWriter { misuse("Can't perform transactions on read-only Realms.") }
+
+    func freeze(_ reader: SessionReader) throws -> SessionReader { reader }
 }

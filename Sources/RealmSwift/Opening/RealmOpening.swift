@@ -1,0 +1,182 @@
+import Foundation
+internal import SharedStore
+internal import SystemCalls
+
+/// The steps of opening a Realm.
+enum RealmOpening {
+    /// The session of a place for a configuration.
+    ///
+    /// - Throws: `Realm.Error`.
+    static func session(_ configuration: Realm.Configuration, at confinement: Confinement) throws -> Session {
+        if ClassInfo.isMakingSample {
+            misuse("A model's init() opens a Realm. Initializers are called to learn about the class and must not use Realms: make such properties lazy.")
+        }
+        let path = configuration.fileURL?.path ?? ""
+        let (schema, classes) = try model(configuration)
+        let entry = OriginRegistry.shared.entry(OriginRegistry.key(configuration))
+        entry.lock.lock()
+        defer { entry.lock.unlock() }
+        do {
+            var origin = try origin(entry, configuration)
+            if try SchemaMigrator.prepare(origin, schema, classes, configuration, path: path) == .needsNewFile {
+                origin = try remake(entry, configuration, &origin)
+                _ = try SchemaMigrator.prepare(origin, schema, classes, configuration, path: path)
+            }
+            let session = try origin.cache.session(at: confinement) {
+                try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: confinement, reader: origin.beginRead())
+            }
+            if Set(session.schema.objectSchema.map(\.className)) != Set(schema.objectSchema.map(\.className)) && session.configuration.objectTypes != nil || session.schema != schema {
+                throw Realm.Error(.fail, "Realm at path '\(path)' already opened on current thread with different schema.", path: path)
+            }
+            return session
+        } catch {
+            throw Realm.Error(opening: error, path: path)
+        }
+    }
+
+    // MARK: Classes
+
+    private static func model(_ configuration: Realm.Configuration) throws -> (Schema, [ClassInfo]) {
+        do {
+            let (schema, classes) = try ModelSchema.make(configuration.objectTypes ?? ModelSchema.defaultTypes())
+            return (schema, classes)
+        } catch let problems as SchemaProblems {
+            throw Realm.Error(.fail, problems.description, path: configuration.fileURL?.path)
+        }
+    }
+
+    // MARK: Files
+
+    private static func origin(_ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration) throws -> any SessionOrigin {
+        if let origin = entry.origin {
+            try check(configuration, against: entry.configuration)
+            return origin
+        }
+        let origin = try open(configuration)
+        entry.origin = origin
+        entry.configuration = configuration
+        return origin
+    }
+
+    /// What all openings of a file in a process must have in common.
+    private static func check(_ new: Realm.Configuration, against old: Realm.Configuration?) throws {
+        guard let old else { return }
+        let path = new.fileURL?.path ?? new.inMemoryIdentifier ?? ""
+        func fail(_ what: String) -> Realm.Error { Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different \(what).", path: new.fileURL?.path) }
+        if new.readOnly != old.readOnly { throw fail("read permissions") }
+        if new.encryptionKey != old.encryptionKey { throw fail("encryption key") }
+        if new.schemaVersion != old.schemaVersion && !new.readOnly { throw fail("schema version") }
+    }
+
+    private static func open(_ configuration: Realm.Configuration) throws -> any SessionOrigin {
+        if configuration.inMemoryIdentifier != nil {
+            if configuration.encryptionKey != nil { throw Realm.Error(.fail, "Encryption is not possible for in-memory Realms.") }
+            return StoreOrigin(try Store.inMemory(options(configuration)))
+        }
+        guard let url = configuration.fileURL else { misuse("A Realm configuration needs a file URL or an in-memory identifier") }
+        let path = url.path
+        try FileManager.default.createDefaultDirectory(of: url)
+        try copySeed(configuration, to: path)
+        if configuration.readOnly {
+            if !FileManager.default.fileExists(atPath: path) { throw OpenError.fileNotFound(path: path) }
+            return ImmutableOrigin(try ImmutableFile(path: path))
+        }
+        return StoreOrigin(try Store.open(path, options(configuration)))
+    }
+
+    private static func options(_ configuration: Realm.Configuration) -> StoreOptions {
+        var options = StoreOptions()
+        options.label = ProcessInfo.processInfo.processName
+        options.versionCountMax = configuration.maximumNumberOfActiveVersions.map { Int(clamping: $0) }
+        return options
+    }
+
+    /// Where there is no file yet, the seed is copied to it: under a name of its own first, so that nobody ever sees half of it.
+    private static func copySeed(_ configuration: Realm.Configuration, to path: String) throws {
+        guard let seed = configuration.seedFilePath, !FileManager.default.fileExists(atPath: path) else { return }
+        _ = try StoreFiles.withExclusiveAccess(path) {
+            if FileManager.default.fileExists(atPath: path) { return }
+            let temporary = path + ".seed-copy"
+            try? FileManager.default.removeItem(atPath: temporary)
+            try FileManager.default.copyItem(atPath: seed.path, toPath: temporary)
+            try FileManager.default.moveItem(atPath: temporary, toPath: path)
+        }
+    }
+
+    /// Deletes the file, which nobody else may have open, and begins anew.
+    private static func remake(_ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ origin: inout any SessionOrigin) throws -> any SessionOrigin {
+        let path = configuration.fileURL?.path ?? ""
+        if !origin.cache.sessions.isEmpty { throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' is open and cannot be deleted to avoid a migration.", path: path) }
+        try (origin as? StoreOrigin)?.store.close(force: true)
+        entry.origin = nil
+        _ = try StoreFiles.delete(path)
+        return try Self.origin(entry, configuration)
+    }
+}
+
+extension FileManager {
+    /// The folder of the default location is made on demand; any other must exist.
+    fileprivate func createDefaultDirectory(of url: URL) throws {
+        let directory = url.deletingLastPathComponent()
+        guard directory.standardizedFileURL.path == Realm.Configuration.defaultDirectory.standardizedFileURL.path else { return }
+        try createDirectory(at: directory, withIntermediateDirectories: true)
+    }
+}
+
+extension Realm.Error {
+    /// The error of the API for what the engine threw.
+    convenience init(opening error: any Swift.Error, path: String) {
+        if let error = error as? Realm.Error {
+            self.init(error.errorCode, userInfo: error.userInfo)
+            return
+        }
+        let code: Code = switch error {
+        case let error as OpenError: Code(error)
+        case let error as SessionError: Code(error)
+        case let error as SystemError: Code(error)
+        case is FormatError: .invalidDatabase
+        case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: .fileNotFound
+        case let error as CocoaError where error.code == .fileWriteNoPermission || error.code == .fileReadNoPermission: .filePermissionDenied
+        case is CocoaError: .fileAccess
+        default: .fail
+        }
+        let text = "\(error)"
+        self.init(code, "Unable to open a Realm at path '\(path)': \(text)", path: path)
+    }
+}
+
+extension Realm.Error.Code {
+    init(_ error: OpenError) {
+        self = switch error {
+        case .fileNotFound: .fileNotFound
+        case .permissionDenied: .filePermissionDenied
+        case .isDirectory, .notARegularFile: .fileAccess
+        case .tooSmall, .oddSize, .notARealm, .truncated, .damaged, .badKeyLength, .decryptionFailed, .notEncrypted: .invalidDatabase
+        case .unsupportedFormat: .unsupportedFileFormatVersion
+        case .upgradeRequired: .fileFormatUpgradeRequired
+        case .incompatibleHistory, .incompatibleHistorySchema: .incompatibleHistories
+        case .system(let error): Realm.Error.Code(error)
+        }
+    }
+
+    init(_ error: SessionError) {
+        self = switch error {
+        case .incompatibleLockFile: .incompatibleLockFile
+        case .incompatibleSession: .incompatibleSession
+        case .inUse: .alreadyOpen
+        case .sideFile: .fileAccess
+        default: .fail
+        }
+    }
+
+    init(_ error: SystemError) {
+        self = switch error.code {
+        case 2, 20: .fileNotFound
+        case 1, 13, 30: .filePermissionDenied
+        case 17: .fileExists
+        case 28, 122: .outOfDiskSpace
+        case 12: .addressSpaceExhausted
+        default: .fileOperationFailed
+        }
+    }
+}
