@@ -7,7 +7,7 @@ import SystemCalls
 /// The session of the file is joined, so that others may commit meanwhile. Read as it is, without a session and without side
 /// files, is a file
 /// - for which `--immutable` is given,
-/// - that no session can have: in streaming form, of an older format, with a history of synchronisation, or encrypted,
+/// - that no session can have: in streaming form, of an older format, or with a history of synchronisation,
 /// - that may not be written, or lies where no side file can be made; a message says so.
 struct Database {
     let path: String
@@ -19,9 +19,10 @@ struct Database {
     /// Signals that end the process first make it leave the session: a version that stays held would make the file grow until
     /// the session ends.
     static func open(_ invocation: Invocation) throws -> Database {
-        let file = try ImmutableFile(path: invocation.arguments.operand("FILE"), key: try key(invocation))
+        let key = try key(invocation)
+        let file = try ImmutableFile(path: invocation.arguments.operand("FILE"), key: key)
         Ending.obeySignals()
-        guard let member = try join(file, invocation) else {
+        guard let member = try join(file, key, invocation) else {
             return Database(path: file.path, group: file.group, version: try file.group.version())
         }
         let transaction = try member.store.beginRead()
@@ -33,11 +34,11 @@ struct Database {
 
     /// Joins the session of `file`; nil where it is to be read without one, and a message has said so where that is not as
     /// wished.
-    static func join(_ file: ImmutableFile, _ invocation: Invocation) throws -> SessionMember? {
-        if invocation.arguments.has("immutable") || !isShareable(file, invocation) { return nil }
+    static func join(_ file: ImmutableFile, _ key: EncryptionKey?, _ invocation: Invocation) throws -> SessionMember? {
+        if invocation.arguments.has("immutable") || !isShareable(file) { return nil }
         let reason: String
         do {
-            return try SessionMember(file, label: "\(Program.name) \(invocation.name)", console: invocation.console)
+            return try SessionMember(file, key: key, label: "\(Program.name) \(invocation.name)", console: invocation.console)
         } catch let error as OpenError {
             guard case .permissionDenied(_, let call) = error else { throw error }
             reason = "permission denied by \(call)"
@@ -53,8 +54,8 @@ struct Database {
     }
 
     /// Joining converts, upgrades or refuses what is not shareable; a command that only reads must do none of this.
-    private static func isShareable(_ file: ImmutableFile, _ invocation: Invocation) -> Bool {
-        guard !file.layout.isStreaming, invocation.arguments.string("key-file") == nil else { return false }
+    private static func isShareable(_ file: ImmutableFile) -> Bool {
+        guard !file.layout.isStreaming else { return false }
         guard file.layout.format == Int(FileHeader.currentFormat) || file.layout.topRef == 0 else { return false }
         return [0, 2].contains((try? file.group.historyType()) ?? -1)
     }

@@ -6,8 +6,8 @@ final class SessionMember: Sendable {
     private let duty: Int
 
     /// Joins the session of `file`, in whichever way those who are in it have opened it.
-    init(_ file: ImmutableFile, label: String, console: Console) throws {
-        (store, duty) = try Ending.with { try SessionMember.join(file, label, console) } duty: { try? $0.close(force: true) }
+    init(_ file: ImmutableFile, key: EncryptionKey?, label: String, console: Console) throws {
+        (store, duty) = try Ending.with { try SessionMember.join(file, key, label, console) } duty: { try? $0.close(force: true) }
     }
 
     deinit {
@@ -18,10 +18,11 @@ final class SessionMember: Sendable {
     /// The newest version, or nil where somebody stopped keeps it from being looked at.
     var newestVersion: UInt64? { try? store.participant?.newestVersion(.after(.milliseconds(200))) }
 
-    private static func join(_ file: ImmutableFile, _ label: String, _ console: Console) throws -> Store {
+    private static func join(_ file: ImmutableFile, _ key: EncryptionKey?, _ label: String, _ console: Console) throws -> Store {
         var options = StoreOptions()
         options.access = .readOnly
         options.label = label
+        options.encryptionKey = key
         options.onWarning = { console.message("note: \($0)") }
         let isWithoutHistory = file.layout.topRef != 0 && (try? file.group.historyType()) == 0
         var first: SessionError?

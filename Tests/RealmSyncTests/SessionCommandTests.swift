@@ -75,6 +75,22 @@ final class SessionCommandTests: XCTestCase {
         XCTAssertEqual(try (status()["session"] as? [String: Any])?["durability"] as? String, "unsafe")
     }
 
+    func testAnEncryptedFileIsReadInItsSession() throws {
+        let key = scratch.copy(ofGiven: "encrypted.key")
+        XCTAssertEqual(chmod(key, 0o600), 0)
+        let file = scratch.copy(ofGiven: "encrypted.realm")
+        let watch = try ChildProcess(product: "realm-sync", ["watch", file, "-k", key])
+        XCTAssertNotNil(watch.readLine(), watch.errors)
+        let status = try XCTUnwrap(RealmSync("status", file, "-k", key, "--json").json() as? [String: Any])
+        XCTAssertEqual(status["encrypted"] as? Bool, true)
+        XCTAssertEqual((status["session"] as? [String: Any])?["participants"] as? Int, 1)
+        XCTAssertEqual(try RealmSync("verify", file, "-k", key).exitCode, 0)
+        let expected = try ExactJSON(parsing: Array(Data(contentsOf: URL(fileURLWithPath: scratch.copy(ofGiven: "encrypted.json")))))
+        XCTAssertEqual(try ExactJSON(parsing: RealmSync("export", file, "-k", key).output), expected)
+        watch.signal(SIGTERM)
+        XCTAssertEqual(watch.waitForEnd(), 0, watch.errors)
+    }
+
     func testWatchTellsOfCommitsByOthers() throws {
         let child = try ChildProcess(product: "realm-sync", ["watch", path, "--json", "--count", "3"])
         XCTAssertTrue(try XCTUnwrap(child.readLine(), child.errors).contains("\"version\":8}"))

@@ -11,14 +11,15 @@ extension Command {
 
 private func runStatus(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE")
-    let file = try ImmutableFile(path: path, key: Database.key(invocation))
+    let key = try Database.key(invocation)
+    let file = try ImmutableFile(path: path, key: key)
     Ending.obeySignals()
     // A file that nobody has open is looked at without making a session of our own.
-    let member = SessionProbe.look(path) == .notLive ? nil : try Database.join(file, invocation)
+    let member = SessionProbe.look(path) == .notLive ? nil : try Database.join(file, key, invocation)
     let session = try member.flatMap { member in
         try member.store.status().map { SessionFacts($0, ownLabel: member.store.options.label) }
     }
-    let facts = try facts(file, member, isEncrypted: invocation.arguments.has("key-file"))
+    let facts = try facts(file, member, isEncrypted: key != nil)
     if invocation.wantsJSON {
         let members = [("path", JSONText.string(path))] + facts.members + [("session", session?.json ?? .null)]
         try invocation.output.line(JSONText.object(members).text)

@@ -34,15 +34,16 @@ private func runVerify(_ invocation: Invocation) throws -> ExitCode {
 
 private func report(_ invocation: Invocation, _ path: String, _ options: VerifierOptions) throws -> VerificationReport {
     Ending.obeySignals()
-    if let key = try Database.key(invocation) { return try verifyEncrypted(path, key, options) }
-    if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live, let file = try? ImmutableFile(path: path),
-       let member = try Database.join(file, invocation) {
+    let key = try Database.key(invocation)
+    if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live, let file = try? ImmutableFile(path: path, key: key),
+       let member = try Database.join(file, key, invocation) {
         let transaction = try member.store.beginRead()
         return try withExtendedLifetime(transaction) {
             try Verifier.verify(memory: transaction.memory, snapshot: transaction.snapshot, form: .inPlace, format: FileHeader.currentFormat,
                                 physicalSize: nil, header: nil, options: options)
         }
     }
+    if let key { return try verifyEncrypted(path, key, options) }
     return try verifyAlone(path, options)
 }
 

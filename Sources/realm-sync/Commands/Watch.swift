@@ -63,7 +63,7 @@ private struct Attachment {
         let path = invocation.arguments.operand("FILE")
         let key = try Database.key(invocation)
         let file = try ImmutableFile(path: path, key: key)
-        let member = try Database.join(file, invocation)
+        let member = try Database.join(file, key, invocation)
         let newest = NewestVersion(member, path, key, first: try file.group.version())
         firstVersion = newest.now
         let console = invocation.console
