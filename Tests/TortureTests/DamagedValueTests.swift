@@ -1,6 +1,8 @@
 import SharedStore
 import XCTest
 
+@testable import Fuzzer
+
 /// Damage to leaves, B+ trees and collections.
 final class DamagedValueTests: DamageTestCase {
     private let all = "all-types"
@@ -274,6 +276,23 @@ final class DamagedValueTests: DamageTestCase {
             }
             file.edit(file.collection("Doc", "list") + [4]) { $0.elements[0] = inner }
             file.edit(file.collection("Doc", "list") + [0]) { $0.elements[0] = 0x94 }
+        }
+    }
+
+    func testNestingOfTreesThatAreDeep() throws {
+        // 90 nested lists, each of them below a chain of inner nodes: legal levels of either, too many together.
+        try expect(.depthLimit, in: "nested-mixed") { file in
+            var inner: Int64 = 0
+            for _ in 0..<90 {
+                let composite = file.append(.init(flags: 0, elements: [0x94])), keys = file.append(.init(flags: 0, elements: [1]))
+                let refs = file.append(.init(flags: 0x40, elements: [inner]))
+                inner = Int64(file.append(.init(flags: 0x40, elements: [Int64(composite), 0, 0, 0, Int64(refs), Int64(keys)])))
+                for _ in 0..<14 { inner = Int64(file.append(.init(flags: 0xC0, elements: [3, inner, 3]))) }
+            }
+            file.edit(file.collection("Doc", "list") + [4]) { $0.elements[0] = inner }
+            file.edit(file.collection("Doc", "list") + [0]) { $0.elements[0] = 0x94 }
+            // And the readers end as well.
+            XCTAssertNoThrow(try Exercise.run(Array(file.bytes)))
         }
     }
 

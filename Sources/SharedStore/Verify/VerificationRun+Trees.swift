@@ -21,6 +21,9 @@ extension VerificationRun {
     static let treeDepthMax = 16
     static let treeNodeCountMax = 1000
     static let nestingMax = 100
+    /// Inner nodes of all trees on the way from a column to a value. Trees of the largest files have three levels, so this bounds the
+    /// stack and nothing else.
+    static let pathMax = 400
 
     /// Checks the tree at `root`, which has been entered. Returns the number of its elements, nil where damage hides some.
     @discardableResult
@@ -46,8 +49,10 @@ extension VerificationRun {
     }
 
     private func verifyInner(_ node: Node, _ walk: TreeWalk, depth: Int) throws -> Int? {
-        if depth >= VerificationRun.treeDepthMax {
-            try error(.depthLimit, node.ref, "a tree of more than \(VerificationRun.treeDepthMax) levels")
+        innerNodesOpen += 1
+        defer { innerNodesOpen -= 1 }
+        if depth >= VerificationRun.treeDepthMax || innerNodesOpen > VerificationRun.pathMax {
+            try error(.depthLimit, node.ref, "a tree of \(depth) levels, below \(innerNodesOpen) inner nodes")
             try enterAll(below: node)
             return nil
         }

@@ -175,6 +175,8 @@ final class VerificationRun {
     var columnName: String?
     /// The object whose nested nodes are being looked at.
     var objectKey: ObjectKey?
+    /// Inner nodes of B+ trees on the way to the node that is being looked at.
+    var innerNodesOpen = 0
     /// Keys of the rows of the cluster leaf that is being looked at.
     var rows: RowKeys?
     var currentTable: TableModel?
