@@ -1,1 +1,29 @@
-print("benchmarks")
+// Prints what this package does on this machine, beside SQLite and LMDB doing the same work in the same run.
+// Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|notice]...
+import Glibc
+
+func runBenchmarks() throws {
+    var count = 1_000_000
+    var directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var chosen: Set<String> = []
+    var arguments = CommandLine.arguments.dropFirst()
+    if arguments.first == "listen", let path = arguments.last { return try NoticeBenchmark.listen(path) }
+    while let argument = arguments.popFirst() {
+        switch argument {
+        case "--objects": count = arguments.popFirst().flatMap { Int($0) } ?? count
+        case "--directory": directory = arguments.popFirst() ?? directory
+        default: chosen.insert(argument)
+        }
+    }
+    func wants(_ name: String) -> Bool { chosen.isEmpty || chosen.contains("all") || chosen.contains(name) }
+    let place = try Workplace(directory)
+    print("Figures of one run on one machine; compare the ratios, not the numbers.")
+    if wants("bulk") || wants("read") {
+        let path = try WriteBenchmarks.bulk(place, count: count)
+        if wants("read") { try ReadBenchmarks.run(path, count: count) }
+    }
+    if wants("small") { try WriteBenchmarks.smallCommits(place) }
+    if wants("notice") { try NoticeBenchmark.run(place, program: "/proc/self/exe") }
+}
+
+try runBenchmarks()
