@@ -68,6 +68,24 @@ public final class Store: Sendable {
         return participant
     }
 
+    // MARK: Space
+
+    /// Replaces the file by a copy of its newest version without free space. Older versions are gone then.
+    ///
+    /// - Returns: false where that is not possible now: others have the file open, a transaction is open in this store, or the
+    ///   database is in memory only.
+    public func compact(deadline: Deadline? = nil) throws -> Bool {
+        let participant = try writableSession()
+        return try participant.compact(
+            deadline ?? participant.deadline,
+            makeBackend: { try PlainFile.createExclusively($0) },
+            openBackend: { try PlainFile.open($0, writable: true) },
+            then: {
+                recent.withLock { $0 = nil }
+                writer?.use(participant.file)
+            })
+    }
+
     // MARK: Reading
 
     /// Begins a transaction on the newest version; its data and its history stay until it ends.

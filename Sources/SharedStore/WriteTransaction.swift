@@ -5,13 +5,20 @@ import CShims
 /// Not thread-safe: it belongs to the holder of the session's write mutex.
 final class Writer: @unchecked Sendable {
     // Sendable: only the holder of the write mutex touches it.
-    let file: DatabaseFile
-    let committer: Committer
+    private(set) var file: DatabaseFile
+    private(set) var committer: Committer
     private var memory: WorkingMemory?
 
     init(_ file: DatabaseFile) {
         self.file = file
         committer = Committer(file: file)
+    }
+
+    /// Goes on with another file, after a compaction.
+    func use(_ file: DatabaseFile) {
+        self.file = file
+        committer = Committer(file: file)
+        memory = nil
     }
 
     /// Working memory on `base`, empty.

@@ -101,6 +101,18 @@ enum LedgerCommands {
         case "ledger-release":
             held = []
             return "ok"
+        case "ledger-compact": return "ok \(try current.compact())"
+        // ledger-exit-amid-commits: four threads commit, and the process ends by exit.
+        case "ledger-exit-amid-commits":
+            let store = try current
+            for seed in 0..<4 {
+                Thread.detachNewThread {
+                    var random = Random(state: UInt64(seed))
+                    while (try? store.write { try transfer($0, &random) }) != nil {}
+                }
+            }
+            usleep(30_000)
+            exit(0)
         case "ledger-size": return "ok \(try FileManager.default.attributesOfItem(atPath: current.path)[.size] as? Int ?? -1)"
         default: return nil
         }

@@ -130,6 +130,15 @@ enum SessionCommands {
             }
             p.lockFile.unlock(mutex)
             return command == "wait-condition" ? "ok woken" : "ok"
+        // spawn-sleep: a child program that outlives us; answers its pid.
+        case "spawn-sleep":
+            let child = Process()
+            child.executableURL = URL(fileURLWithPath: "/bin/sleep")
+            child.arguments = ["60"]
+            child.standardOutput = FileHandle.nullDevice
+            child.standardInput = FileHandle.nullDevice
+            try child.run()
+            return "ok \(child.processIdentifier)"
         case "sweep": return "ok \(try current.sweepDeadParticipants())"
         case "status":
             let status = try current.status()

@@ -93,6 +93,13 @@ public final class TestProcess {
         reap(0)
     }
 
+    /// The letter of the process's state as the system shows it: R, S, T (stopped), ...
+    public func state() -> String {
+        let text = (try? String(contentsOfFile: "/proc/\(processIdentifier)/stat", encoding: .utf8)) ?? ""
+        guard let end = text.lastIndex(of: ")") else { return "" }
+        return text[end...].split(separator: " ").dropFirst().first.map(String.init) ?? ""
+    }
+
     public func stop() { Glibc.kill(processIdentifier, SIGSTOP) }
     public func resume() { Glibc.kill(processIdentifier, SIGCONT) }
 

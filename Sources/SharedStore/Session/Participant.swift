@@ -46,7 +46,7 @@ package final class Participant: @unchecked Sendable {
     package let paths: SessionPaths
     package let options: ParticipantOptions
     package let lockFile: LockFile
-    package let file: DatabaseFile
+    private let slot: FileSlot
     package let readLocks: ReadLocks
     package let writeQueue: WriteQueue
     package let register: ParticipantRegister?
@@ -57,7 +57,7 @@ package final class Participant: @unchecked Sendable {
 
     private let broadcaster: ConditionBroadcaster
     private let watch: Watchdog.Registration?
-    private enum Phase { case open, closing, closed }
+    private enum Phase { case open, closing, closed, abandoned }
     private let phase = Mutex(Phase.open)
 
     /// The state of the file at the moment of attaching.
@@ -76,15 +76,12 @@ package final class Participant: @unchecked Sendable {
         self.paths = paths
         self.options = options
         self.lockFile = lockFile
-        self.file = file
+        slot = FileSlot(file, hasHeader: options.durability != .memoryOnly)
         self.register = register
         self.attachedAs = attachedAs
         readLocks = ReadLocks(lockFile, register: register)
         broadcaster = ConditionBroadcaster(lockFile)
         writeQueue = WriteQueue(file: lockFile, broadcaster: broadcaster)
-        let headerTop: @Sendable () -> Int? = {
-            options.durability == .memoryOnly ? nil : (try? file.currentHeader()).map { Int(truncatingIfNeeded: $0.liveTopRef) }
-        }
         var warnings = warnings
         if paths.file.isEmpty {
             // Nobody else can do us harm.
@@ -92,9 +89,9 @@ package final class Participant: @unchecked Sendable {
             self.warnings = warnings
             return
         }
+        let watched = ParticipantWatch(paths: paths, file: lockFile, readLocks: readLocks, register: register, slot: slot)
         do {
-            watch = try Watchdog.shared.watch(
-                ParticipantWatch(paths: paths, file: lockFile, readLocks: readLocks, register: register, headerTop: headerTop))
+            watch = try Watchdog.shared.watch(watched)
         } catch {
             watch = nil
             warnings.append("no watchdog: \(error)")
@@ -105,6 +102,24 @@ package final class Participant: @unchecked Sendable {
     deinit { try? close(force: true) }
 
     package var deadline: Deadline { options.deadline }
+
+    /// The data file; another one after a compaction.
+    package var file: DatabaseFile { slot.file }
+
+    /// Puts another file in the place of the one that is open (see `Compaction.swift`).
+    func replaceFile(_ file: DatabaseFile) {
+        knownFileSize.store(0, ordering: .relaxed)
+        slot.replace(file).close()
+    }
+
+    /// The top ref that the data file's header shows; nil where the header says nothing.
+    var headerTop: Int? { slot.headerTop }
+
+    /// Nothing goes on here any more, and closing counts nobody out: we are not counted.
+    func abandon() {
+        phase.withLock { $0 = .abandoned }
+        readLocks.end()
+    }
 
     package func checkOpen() throws {
         if phase.withLock({ $0 != .open }) { throw SessionError.closed(path: paths.file) }
@@ -171,9 +186,8 @@ package final class Participant: @unchecked Sendable {
         try checkOpen()
         if register == nil || !ParticipantRegister.anyOwnerIsGone(paths) { return 0 }
         let limit = deadline ?? self.deadline
-        let headerTop = options.durability == .memoryOnly ? nil : Int(truncatingIfNeeded: try file.currentHeader().liveTopRef)
         return try lockFile.with(.control, limit) {
-            try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: headerTop, limit)
+            try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: slot.headerTop, limit)
         }
     }
 
@@ -199,18 +213,19 @@ package final class Participant: @unchecked Sendable {
     /// - Parameter force: give back locks that are still in use; their transactions must not be used any more.
     /// - Throws: `openTransactions`, and nothing was changed.
     package func close(force: Bool = false) throws {
-        let isFirst: Bool = try phase.withLock { phase in
-            if phase != .open { return false }
+        let before: Phase = try phase.withLock { phase in
+            let before = phase
+            if phase != .open && phase != .abandoned { return before }
             let open = readLocks.openCount
-            if open > 0 && !force { throw SessionError.openTransactions(path: paths.file, count: open) }
+            if before == .open && open > 0 && !force { throw SessionError.openTransactions(path: paths.file, count: open) }
             phase = .closing
-            return true
+            return before
         }
-        if !isFirst { return }
+        if before != .open && before != .abandoned { return }
         watch?.cancel()
         readLocks.end()
         let deadline = deadline
-        if (try? lockFile.lock(.control, deadline)) != nil {
+        if before == .open, (try? lockFile.lock(.control, deadline)) != nil {
             leave(deadline)
             lockFile.unlock(.control)
         }
@@ -230,5 +245,31 @@ package final class Participant: @unchecked Sendable {
         if count > 0 { lockFile.participantCount = count - 1 }
         if count <= 1 && options.durability == .memoryOnly && !paths.file.isEmpty { try? SystemCalls.unlink(paths.file) }
         register?.removeFile()
+    }
+}
+
+/// The data file of a participant, which a compaction replaces.
+final class FileSlot: Sendable {
+    private let current: Mutex<DatabaseFile>
+    private let hasHeader: Bool
+
+    init(_ file: DatabaseFile, hasHeader: Bool) {
+        current = Mutex(file)
+        self.hasHeader = hasHeader
+    }
+
+    var file: DatabaseFile { current.withLock { $0 } }
+
+    /// The file that was there before.
+    func replace(_ file: DatabaseFile) -> DatabaseFile {
+        current.withLock { current in
+            defer { current = file }
+            return current
+        }
+    }
+
+    /// The top ref that the header shows; nil where the header says nothing (memory-only sessions), or cannot be read.
+    var headerTop: Int? {
+        hasHeader ? (try? file.currentHeader()).map { Int(truncatingIfNeeded: $0.liveTopRef) } : nil
     }
 }

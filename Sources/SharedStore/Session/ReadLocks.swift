@@ -39,6 +39,8 @@ package final class ReadLocks: Sendable {
         var idleCount = 0
         /// Calls that are in the lock file.
         var inFlight = 0
+        /// New locks have to wait: the version list is about to be made anew.
+        var isSuspended = false
         /// The participant has left; transactions that still exist may end without any effect.
         var hasEnded = false
     }
@@ -58,21 +60,29 @@ package final class ReadLocks: Sendable {
     package var openCount: Int { state.withLock { $0.openCount } }
 
     /// Runs `body`, which goes to the lock file, unless `fast` has a result already; leaving waits for its end.
-    private func go<Result>(fast: (inout State) -> Result?, _ body: () throws -> Result) throws -> Result {
-        let cached: Result? = try state.withLock { s in
-            if s.hasEnded { throw SessionError.closed(path: file.path) }
-            if let result = fast(&s) { return result }
-            s.inFlight += 1
-            return nil
+    private func go<Result>(_ deadline: Deadline, fast: (inout State) -> Result?, _ body: () throws -> Result) throws -> Result {
+        while true {
+            let (cached, mustWait): (Result?, Bool) = try state.withLock { s in
+                if s.hasEnded { throw SessionError.closed(path: file.path) }
+                if s.isSuspended { return (nil, true) }
+                if let result = fast(&s) { return (result, false) }
+                s.inFlight += 1
+                return (nil, false)
+            }
+            if let cached { return cached }
+            if !mustWait { break }
+            if deadline.hasPassed {
+                throw SessionError.deadlineExceeded(path: file.path, what: "the end of a compaction", holder: "another thread of this process")
+            }
+            pause(milliseconds: 1)
         }
-        if let cached { return cached }
         defer { state.withLock { $0.inFlight -= 1 } }
         return try body()
     }
 
     /// Locks the newest version.
     package func acquireNewest(_ kind: VersionList.Kind, _ deadline: Deadline) throws -> ReadLock {
-        try go { s in
+        try go(deadline) { s in
             let index = list.newest
             guard index < s.entries.count, s.entries[Int(index)][kind].held else { return nil }
             return use(&s, index, kind)
@@ -84,7 +94,7 @@ package final class ReadLocks: Sendable {
     /// Locks a certain version, which is the newest or held by somebody.
     /// - Throws: `badVersion` otherwise.
     package func acquire(_ kind: VersionList.Kind, version: UInt64, _ deadline: Deadline) throws -> ReadLock {
-        try go { s in
+        try go(deadline) { s in
             guard let index = s.entries.firstIndex(where: { $0.snapshot.version == version && $0[kind].held }) else { return nil }
             return use(&s, UInt32(index), kind)
         } _: {
@@ -94,7 +104,7 @@ package final class ReadLocks: Sendable {
 
     /// The newest version of the session; no shared lock is needed where we hold it.
     package func newestVersion(_ deadline: Deadline) throws -> UInt64 {
-        try go { s in
+        try go(deadline) { s in
             let index = list.newest
             guard index < s.entries.count, s.entries[Int(index)].live.held || s.entries[Int(index)].frozen.held else { return nil }
             return s.entries[Int(index)].snapshot.version
@@ -151,7 +161,7 @@ package final class ReadLocks: Sendable {
 
     /// Lowers the shared counts of all entries that nobody here uses any more.
     package func releaseIdle(_ deadline: Deadline) {
-        try? go { s in s.idleCount == 0 ? () : nil } _: {
+        try? go(deadline) { s in s.idleCount == 0 ? () : nil } _: {
             try file.with(.list, deadline) { dropHeld(evenUsed: false) }
         }
     }
@@ -165,6 +175,17 @@ package final class ReadLocks: Sendable {
         // Each of them has a deadline.
         while state.withLock({ $0.inFlight > 0 }) { pause(milliseconds: 1) }
     }
+
+    /// Keeps everybody out while the version list is made anew, if `count` locks and no more are open. False: they are not.
+    package func suspend(ifOpenCountIs count: Int) -> Bool {
+        state.withLock { s in
+            if s.openCount != count || s.inFlight > 0 || s.hasEnded { return false }
+            s.isSuspended = true
+            return true
+        }
+    }
+
+    package func resume() { state.withLock { $0.isSuspended = false } }
 
     private func dropHeld(evenUsed: Bool) {
         state.withLock { s in

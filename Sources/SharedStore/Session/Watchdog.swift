@@ -92,7 +92,7 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
     private let file: LockFile
     private let readLocks: ReadLocks
     private let register: ParticipantRegister?
-    private let headerTop: @Sendable () -> Int?
+    private let slot: FileSlot
     private var seen = (ticket: UInt32(0), latest: UInt64(0), participants: UInt32(0))
     private var conditions: [ConditionRepair]
     private var conditionsAt: Int64 = 0
@@ -104,12 +104,12 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
     static let sweepMilliseconds = (active: Int64(200), idle: Int64(1000))
     static let choresMilliseconds: Int64 = 500
 
-    init(paths: SessionPaths, file: LockFile, readLocks: ReadLocks, register: ParticipantRegister?, headerTop: @escaping @Sendable () -> Int?) {
+    init(paths: SessionPaths, file: LockFile, readLocks: ReadLocks, register: ParticipantRegister?, slot: FileSlot) {
         self.paths = paths
         self.file = file
         self.readLocks = readLocks
         self.register = register
-        self.headerTop = headerTop
+        self.slot = slot
         conditions = SharedCondition.allCases.map { ConditionRepair($0.address(file)) }
     }
 
@@ -141,6 +141,6 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
         // Another time will do where somebody is at work.
         guard (try? file.tryLock(.control)) != nil else { return }
         defer { file.unlock(.control) }
-        _ = try? ParticipantRegister.sweep(paths, file, asInitiator: false, headerTop: headerTop(), .after(.milliseconds(50)))
+        _ = try? ParticipantRegister.sweep(paths, file, asInitiator: false, headerTop: slot.headerTop, .after(.milliseconds(50)))
     }
 }
