@@ -76,14 +76,10 @@ public final class Store: Sendable {
     ///   database is in memory only.
     public func compact(deadline: Deadline? = nil) throws -> Bool {
         let participant = try writableSession()
-        return try participant.compact(
-            deadline ?? participant.deadline,
-            makeBackend: { try PlainFile.createExclusively($0) },
-            openBackend: { try PlainFile.open($0, writable: true) },
-            then: {
-                recent.withLock { $0 = nil }
-                writer?.use(participant.file)
-            })
+        return try participant.compact(deadline ?? participant.deadline) {
+            recent.withLock { $0 = nil }
+            writer?.use(participant.file)
+        }
     }
 
     // MARK: Reading

@@ -6,7 +6,9 @@ import XCTest
 @testable import SharedStore
 
 /// Stores and their transactions: one process, then many, killed at every step.
-final class SessionStoreTests: XCTestCase {
+class SessionStoreTests: XCTestCase {
+    /// Nil: the files are not encrypted.
+    var key: EncryptionKey? { nil }
     private var scratch: ScratchDirectory!
     private var path: String { scratch.file("a.realm") }
 
@@ -15,6 +17,7 @@ final class SessionStoreTests: XCTestCase {
 
     private func options(_ change: (inout StoreOptions) -> Void) -> StoreOptions {
         var options = StoreOptions()
+        options.encryptionKey = key
         change(&options)
         return options
     }
@@ -39,14 +42,14 @@ final class SessionStoreTests: XCTestCase {
     }
 
     private func assertFileIsSound(_ message: String = "", line: UInt = #line) throws {
-        let report = try Verifier.verify(try ImmutableFile(path: path))
+        let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
         XCTAssert(report.isSound && report.findings.isEmpty, "\(message) \(report.findings.prefix(3).map(\.description))", line: line)
     }
 
     // MARK: One store
 
     func testACommitIsSeenByLaterTransactionsAndByNoEarlierOne() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         let empty = try store.beginRead()
         XCTAssertEqual(empty.version, 1)
         XCTAssertEqual(empty.group.tableCount, 0)
@@ -68,7 +71,7 @@ final class SessionStoreTests: XCTestCase {
     }
 
     func testRollbackForgetsEverythingAndWritingGoesOn() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         try makeTable(store)
         let transaction = try store.beginWrite()
         try add(transaction, 100)
@@ -88,7 +91,7 @@ final class SessionStoreTests: XCTestCase {
     }
 
     func testRefreshReadsTheChangesetsOnTheWay() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         try makeTable(store)
         let reader = try store.beginRead()
         for _ in 0..<5 { try add(store) }
@@ -110,7 +113,7 @@ final class SessionStoreTests: XCTestCase {
     }
 
     func testFrozenSnapshotsStayAndOldVersionsAreReachableWhileHeld() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         try makeTable(store)
         let frozen = try store.freeze()
         for _ in 0..<50 { try add(store) }
@@ -133,7 +136,7 @@ final class SessionStoreTests: XCTestCase {
     }
 
     func testCommitAndContinueCommitAndReadPromote() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         try makeTable(store)
         let transaction = try store.beginWrite()
         for _ in 0..<3 {
@@ -185,7 +188,7 @@ final class SessionStoreTests: XCTestCase {
     }
 
     func testStatusTellsWhatAPinCosts() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         try makeTable(store)
         let reader = try store.beginRead()
         for _ in 0..<30 { try add(store) }
@@ -220,29 +223,36 @@ final class SessionStoreTests: XCTestCase {
     }
 
     func testAnImmutableFileIsReadWithoutSideFiles() throws {
-        try FileManager.default.copyItem(atPath: Fixtures.core14 + "/trees.realm", toPath: path)
-        let store = try Store.open(path, options { $0.access = .immutable })
+        let source = try Store.open(scratch.file("source.realm"), options { _ in })
+        try makeTable(source)
+        try source.close()
+        let folder = ScratchDirectory("immutable")
+        try FileManager.default.copyItem(atPath: scratch.file("source.realm"), toPath: folder.file("a.realm"))
+        let store = try Store.open(folder.file("a.realm"), options { $0.access = .immutable })
         let reader = try store.beginRead()
-        XCTAssertGreaterThan(reader.group.tableCount, 0)
+        XCTAssertEqual(try value(reader.group), 1)
         XCTAssertTrue(reader.isFrozen)
         reader.end()
         try store.close()
-        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path), ["a.realm"])
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["a.realm"])
     }
 
     func testAFileWithoutHistoryGetsOneWhenItIsOpened() throws {
-        let source = try Store.open(scratch.file("source.realm"))
+        let source = try Store.open(scratch.file("source.realm"), options { _ in })
         try makeTable(source)
         let original = try source.beginRead()
         let tables = original.group.tableNames
         let participant = try XCTUnwrap(source.participant)
-        try StreamingCopy(version: nil, keepsHistory: false).write(participant.file.view(of: original.snapshot), toPath: path)
+        try StreamingCopy(version: nil, keepsHistory: false).write(participant.file.view(of: original.snapshot), toPath: path) { path in
+            guard let key = self.key else { return try PlainFile.createExclusively(path) }
+            return EncryptedFile(descriptor: try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL), path: path, key: key)
+        }
         original.end()
         try source.close()
-        XCTAssertEqual(try ImmutableFile(path: path).group.historyType(), 0)
+        XCTAssertEqual(try ImmutableFile(path: path, key: key).group.historyType(), 0)
         XCTAssertThrowsError(try Store.open(path, options { $0.allowsUpgrade = false }))
-        XCTAssertEqual(try ImmutableFile(path: path).group.historyType(), 0)
-        let store = try Store.open(path)
+        XCTAssertEqual(try ImmutableFile(path: path, key: key).group.historyType(), 0)
+        let store = try Store.open(path, options { _ in })
         let reader = try store.beginRead()
         XCTAssertEqual(reader.group.tableNames, tables)
         XCTAssertEqual(try reader.group.historyType(), 2)
@@ -253,7 +263,7 @@ final class SessionStoreTests: XCTestCase {
 
     func testAnyFailingSystemCallOfACommitLeavesTheOldVersionAndAUsableStore() throws {
         #if DEBUG
-        let store = try Store.open(path)
+        let store = try Store.open(path, options { _ in })
         try makeTable(store)
         defer { SystemCallInterception.hook = nil }
         let me = pthread_self()
@@ -287,9 +297,11 @@ final class SessionStoreTests: XCTestCase {
 
     // MARK: Many processes
 
+    private var keyOption: String { key == nil ? "" : " key=test" }
+
     private func participant() throws -> TestProcess {
         let process = try TestProcess()
-        XCTAssertEqual(process.ask("ledger-open \(path)"), "ok")
+        XCTAssertEqual(process.ask("ledger-open \(path)\(keyOption)"), "ok")
         return process
     }
 
@@ -341,7 +353,7 @@ final class SessionStoreTests: XCTestCase {
     /// The exam of the dead reader: killed while it pins a version, it costs nothing for long.
     func testAKilledReaderDoesNotMakeTheFileGrow() throws {
         let writer = try TestProcess(), reader = try TestProcess()
-        for process in [writer, reader] { process.ask("ledger-open \(path) durability=unsafe") }
+        for process in [writer, reader] { process.ask("ledger-open \(path) durability=unsafe\(keyOption)") }
         writer.ask("ledger-setup 1000")
         writer.ask("ledger-commit 100 1")
         reader.ask("ledger-hold live")
@@ -454,4 +466,10 @@ final class SessionStoreTests: XCTestCase {
         anchor.finish()
         try assertFileIsSound()
     }
+}
+
+/// The same over encrypted files.
+final class SessionEncryptedStoreTests: SessionStoreTests {
+    private static let testKey = try? EncryptionKey((0..<64).map { UInt8($0) })
+    override var key: EncryptionKey? { Self.testKey }
 }

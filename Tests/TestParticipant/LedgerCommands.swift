@@ -25,7 +25,7 @@ enum LedgerCommands {
             index < arguments.count ? T(arguments[index]) ?? fallback : fallback
         }
         switch command {
-        // ledger-open PATH [durability=full|unsafe|memory] [limit=seconds] [versions=N]
+        // ledger-open PATH [durability=full|unsafe|memory] [limit=seconds] [versions=N] [key=test]
         case "ledger-open":
             var options = StoreOptions()
             for word in arguments.dropFirst() {
@@ -33,6 +33,7 @@ enum LedgerCommands {
                 switch pair[0] {
                 case "durability": options.durability = pair[1] == "memory" ? .memoryOnly : pair[1] == "unsafe" ? .unsafe : .full
                 case "limit": options.waitLimit = .seconds(Double(pair[1]) ?? 1)
+                case "key": options.encryptionKey = try EncryptionKey((0..<64).map { UInt8($0) })
                 case "versions": options.versionCountMax = Int(pair[1])
                 default: throw SessionCommands.CommandError("option \(word)?")
                 }

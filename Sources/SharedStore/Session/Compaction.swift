@@ -1,3 +1,4 @@
+import Glibc
 import SystemCalls
 
 /// Compaction in place: the file is replaced by a copy of its newest version without free space (coordination.md 8.1).
@@ -12,15 +13,10 @@ import SystemCalls
 extension Participant {
     /// Replaces the file by its compacted form, if nobody else has it open and no transaction is open here.
     ///
-    /// - Parameters:
-    ///   - makeBackend: opens the new, empty file at the path it is given.
-    ///   - openBackend: opens the file after it was replaced.
-    ///   - body: runs while everybody is kept out, after the file was replaced: for whatever holds on to the old file.
+    /// - Parameter body: runs while everybody is kept out, after the file was replaced: for whatever holds on to the old file.
     /// - Returns: false where it was not possible; nothing was changed then.
     /// - Throws: nothing was changed, except where the file was replaced and could not be opened again: then the participant is closed.
-    package func compact(
-        _ deadline: Deadline, makeBackend: (String) throws -> FileBackend, openBackend: (String) throws -> FileBackend, then body: () -> Void
-    ) throws -> Bool {
+    package func compact(_ deadline: Deadline, then body: () -> Void) throws -> Bool {
         try checkOpen()
         // A memory-only file has no header of its own to be replaced; it is gone with the session anyway.
         if options.durability == .memoryOnly { return false }
@@ -41,7 +37,7 @@ extension Participant {
             }
             let copy = StreamingCopy(
                 version: base.snapshot.version, keepsHistory: true, keepsSyncFileIdent: true, syncs: options.durability == .full)
-            let replacement = try copy.makeReplacement(file.view(of: base.snapshot), ofPath: paths.file, makeBackend: makeBackend)
+            let replacement = try copy.makeReplacement(file.view(of: base.snapshot), ofPath: paths.file) { try openBackend($0, O_CREAT | O_EXCL) }
             KillPoint.reach("compact.copied")
             try lockFile.with(.list, deadline) { readLocks.dropAll() }
             isReleased = true
@@ -57,7 +53,7 @@ extension Participant {
             do {
                 // Nothing may be committed to a file whose name a power cut would take back.
                 if options.durability == .full { try SystemCalls.syncDirectory(of: paths.file) }
-                try adopt(DatabaseFile(backend: openBackend(paths.file)), deadline)
+                try adopt(DatabaseFile(backend: openBackend(paths.file, 0)), deadline)
             } catch {
                 abandon()
                 throw error
@@ -67,6 +63,10 @@ extension Participant {
             body()
             return true
         }
+    }
+
+    private func openBackend(_ path: String, _ flags: Int32) throws -> FileBackend {
+        Participant.makeBackend(try SystemCalls.open(path, O_RDWR | flags), path, options, lockFile)
     }
 
     private func countAgain() {

@@ -49,6 +49,9 @@ package final class LockFile: @unchecked Sendable {
     /// Threads of this process that hold a mutex through this object, for the order checks of debug builds.
     /// Number of records that the file has been found to have room for.
     let checkedRecordCount = Atomic<UInt32>(0)
+    private let hasClosed = Atomic<Bool>(false)
+    /// True from the moment at which the mapping must not be touched any more.
+    package var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
     let writeHolder = Atomic<Int64>(0), controlHolder = Atomic<Int64>(0), listHolder = Atomic<Int64>(0)
 
     init(path: String, descriptor: Int32, base: UnsafeMutableRawPointer, status: SystemCalls.Status) {
@@ -77,6 +80,7 @@ package final class LockFile: @unchecked Sendable {
     /// Leaves the session: unmaps, then lets go of the `flock`. No thread may hold one of the mutexes.
     /// With `keepingMapping` a thread that may still be inside the mapping is spared a fault; the address space is lost.
     package func close(keepingMapping: Bool = false) {
+        hasClosed.store(true, ordering: .releasing)
         if !keepingMapping { SystemCalls.unmap(base, length: LockFile.mappedByteCount) }
         SystemCalls.unlock(descriptor)
         SystemCalls.close(descriptor)

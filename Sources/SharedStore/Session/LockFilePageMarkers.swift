@@ -6,8 +6,9 @@ final class LockFilePageMarkers: PageWriteMarkers {
 
     init(_ lockFile: LockFile) { self.lockFile = lockFile }
 
-    var writingPage: UInt64 { CShims_load_u64(lockFile.writingPageAddress) }
-    var writeCounter: UInt64 { CShims_load_u64(lockFile.writeCounterAddress) }
+    // Views may be read on after the session was left; nobody announces anything to them then.
+    var writingPage: UInt64 { lockFile.isClosed ? 0 : CShims_load_u64(lockFile.writingPageAddress) }
+    var writeCounter: UInt64 { lockFile.isClosed ? 0 : CShims_load_u64(lockFile.writeCounterAddress) }
 
     func beginPageWrite(position: Int) {
         CShims_store_u64(lockFile.writingPageAddress, UInt64(position) + 1)

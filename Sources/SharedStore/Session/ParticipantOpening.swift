@@ -93,7 +93,9 @@ extension Participant {
         }
     }
 
-    private static func openFile(_ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ isInitiator: Bool) throws -> DatabaseFile {
+    private static func openFile(
+        _ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ isInitiator: Bool
+    ) throws -> DatabaseFile {
         let path = paths.file
         let descriptor: SystemCalls.Descriptor
         do {
@@ -101,9 +103,7 @@ extension Participant {
             let flags = O_RDWR | O_NONBLOCK | (isInitiator && options.createsFile ? O_CREAT : 0)
             descriptor = try SystemCalls.open(path, flags)
         } catch let error as SystemError { throw OpenError(error, path: path) }
-        let backend: FileBackend = options.encryptionKey.map {
-            EncryptedFile(descriptor: descriptor, path: path, key: $0, markers: LockFilePageMarkers(lockFile))
-        } ?? PlainFile(descriptor: descriptor, path: path)
+        let backend = makeBackend(descriptor, path, options, lockFile)
         do {
             let status = try SystemCalls.status(descriptor, path: path)
             if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
@@ -111,13 +111,21 @@ extension Participant {
             if options.encryptionKey != nil, status.size > 0, PageGeometry.plainSize(fileSize: status.size) == 0, options.durability != .memoryOnly {
                 throw OpenError.notEncrypted(path: path)
             }
-            // Without syncs, stores through a mapping are twice as fast; with them, they make the device write whole folios.
-            backend.setStoresThroughMap(options.durability != .full)
             return try DatabaseFile(backend: backend)
         } catch {
             backend.close()
             throw error
         }
+    }
+
+    /// The backend that the options ask for; it closes the descriptor.
+    static func makeBackend(_ descriptor: SystemCalls.Descriptor, _ path: String, _ options: ParticipantOptions, _ lockFile: LockFile) -> FileBackend {
+        let backend: FileBackend = options.encryptionKey.map {
+            EncryptedFile(descriptor: descriptor, path: path, key: $0, markers: LockFilePageMarkers(lockFile))
+        } ?? PlainFile(descriptor: descriptor, path: path)
+        // Without syncs, stores through a mapping are twice as fast; with them, they make the device write whole folios.
+        backend.setStoresThroughMap(options.durability != .full)
+        return backend
     }
 
     /// Steps 3 to 16 of 3.4. Nil: the file has another size now.
