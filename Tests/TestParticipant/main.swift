@@ -5,6 +5,7 @@ let groups: [String: ([String]) throws -> Int32] = [
     "notifier": runNotifierCommand,
     "session": runSessionCommands,
     "storage": runStorageCommand,
+    "storm": runStormCommand,
 ]
 
 let arguments = Array(CommandLine.arguments.dropFirst())
