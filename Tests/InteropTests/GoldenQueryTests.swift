@@ -222,7 +222,8 @@ final class GoldenQueryTests: XCTestCase {
                 if keys == testCase.keys { continue }
                 if let expected = testCase.keys {
                     result =
-                        "wanted \(expected.count), missing \(Set(expected).subtracting(keys).sorted()), surplus \(Set(keys).subtracting(expected).sorted())"
+                        "wanted \(expected.count), missing \(Set(expected).subtracting(keys).sorted()),"
+                        + " surplus \(Set(keys).subtracting(expected).sorted())"
                 } else {
                     result = "wanted an error of kind \(testCase.errorKind ?? ""), got \(keys.count) keys"
                 }

@@ -115,7 +115,8 @@ indirect enum NaivePredicate {
         case .aggregate(let path, let operation, let n): return "\(path) \(operation) \(n)"
         case .subquery(let conditions, let operation, let n):
             return
-                "SUBQUERY(links, $x, \(conditions.map { "$x.\($0.0) \($0.1) \($0.2)" }.joined(separator: " AND "))).@count \(operation) \(n)"
+                "SUBQUERY(links, $x, \(conditions.map { "$x.\($0.0) \($0.1) \($0.2)" }.joined(separator: " AND ")))"
+                + ".@count \(operation) \(n)"
         case .mapValue(let key, let operation, let value): return "map['\(key)'] \(operation) \(Self.literal(value))"
         }
     }

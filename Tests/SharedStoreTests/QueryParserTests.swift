@@ -48,14 +48,19 @@ final class QueryParserTests: XCTestCase {
     }
 
     func testNestingBeyondTheLimitIsAnErrorAndNotTheEndOfTheProcess() {
-        for (opening, closing) in [("SUBQUERY(x, $y, ", ").@count > 0"), ("!(", ")"), ("(a == 1 AND (b == 1 OR ", "))"), ("1 + (", ")")] {
-            for text in [String(repeating: opening, count: 100_000), String(repeating: opening, count: 1000) + "a == 1" + String(repeating: closing, count: 1000)] {
+        for (opening, closing) in [
+            ("SUBQUERY(x, $y, ", ").@count > 0"), ("!(", ")"), ("(a == 1 AND (b == 1 OR ", "))"), ("1 + (", ")"),
+        ] {
+            for text in [
+                String(repeating: opening, count: 20_000),
+                String(repeating: opening, count: 1000) + "a == 1" + String(repeating: closing, count: 1000),
+            ] {
                 XCTAssertThrowsError(try predicate(text), opening) { XCTAssertEqual(($0 as? QueryError)?.kind, .syntax) }
             }
         }
-        XCTAssertThrowsError(try predicate(String(repeating: "(", count: 100_000)))
-        XCTAssertThrowsError(try predicate("a == " + String(repeating: "1 + ", count: 100_000) + "1"))
-        XCTAssertNoThrow(try predicate(String(repeating: "NOT ", count: 100_000) + "a == 1"))
+        XCTAssertThrowsError(try predicate(String(repeating: "(", count: 20_000)))
+        XCTAssertThrowsError(try predicate("a == " + String(repeating: "1 + ", count: 20_000) + "1"))
+        XCTAssertNoThrow(try predicate(String(repeating: "NOT ", count: 20_000) + "a == 1"))
         XCTAssertNoThrow(try predicate("a == 1" + String(repeating: " OR a == 1", count: 20_000)))
     }
 
@@ -64,12 +69,16 @@ final class QueryParserTests: XCTestCase {
         let text = String(repeating: "(", count: count) + "a == 0" + (1...count).map { " || a == \($0))" }.joined()
         guard case .or(let parts) = try predicate(text) else { return XCTFail("no OR") }
         XCTAssertEqual(parts.count, count + 1)
-        XCTAssertNoThrow(try predicate(String(repeating: "(", count: 100_000) + "a == 1" + String(repeating: ")", count: 100_000)))
-        XCTAssertNoThrow(try predicate(String(repeating: "((", count: 10_000) + "a" + String(repeating: ")", count: 20_000) + " + 1 == 1"))
-        guard case .and(let inner) = try predicate("a == 1 AND (b == 2 AND NOT (c == 3 AND d == 4))"), inner.count == 3, case .not(.and) = inner[2] else {
+        XCTAssertNoThrow(try predicate(String(repeating: "(", count: 20_000) + "a == 1" + String(repeating: ")", count: 20_000)))
+        XCTAssertNoThrow(
+            try predicate(String(repeating: "((", count: 10_000) + "a" + String(repeating: ")", count: 20_000) + " + 1 == 1"))
+        guard case .and(let inner) = try predicate("a == 1 AND (b == 2 AND NOT (c == 3 AND d == 4))"), inner.count == 3,
+            case .not(.and) = inner[2]
+        else {
             return XCTFail("wrong tree")
         }
-        guard case .comparison(let comparison) = try predicate("((a) + 2) * 3 == 9"), case .arithmetic(.multiply, .arithmetic(.add, _, _, _), _, _) = comparison.left
+        guard case .comparison(let comparison) = try predicate("((a) + 2) * 3 == 9"),
+            case .arithmetic(.multiply, .arithmetic(.add, _, _, _), _, _) = comparison.left
         else { return XCTFail("wrong tree") }
         guard case .not(.comparison) = try predicate("NOT (a) == 1") else { return XCTFail("wrong tree") }
     }

@@ -35,7 +35,8 @@ final class QueryRandomTests: XCTestCase {
                         ).map(\.rawValue)
                         guard found == wanted else {
                             return XCTFail(
-                                "seed \(seed): \(text) (indexes \(usesIndexes), conditions \(usesConditions)): missing \(Set(wanted).subtracting(found).sorted()), surplus \(Set(found).subtracting(wanted).sorted())"
+                                "seed \(seed): \(text) (indexes \(usesIndexes), conditions \(usesConditions)):"
+                                    + " missing \(Set(wanted).subtracting(found).sorted()), surplus \(Set(found).subtracting(wanted).sorted())"
                             )
                         }
                         if random.next() % 16 == 0 { XCTAssertEqual(try query.count(in: world.group.group), wanted.count, text) }

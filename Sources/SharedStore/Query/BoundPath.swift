@@ -42,9 +42,12 @@ final class BoundPath {
     private var reader: ColumnReader?
     private var readerGeneration = -1
     private var keys: [ObjectKey] = [], nextKeys: [ObjectKey] = []
+    /// It makes no difference how often an object is reached: a quantifier judges the values, nothing counts them.
+    private let mergesObjects: Bool
 
-    init(_ path: QueryPath, _ run: QueryRun) throws {
+    init(_ path: QueryPath, _ run: QueryRun, mergesObjects: Bool = false) throws {
         self.path = path
+        self.mergesObjects = mergesObjects && (path.operation == .none || path.operation == .type)
         self.run = run
         frame = run.frames[path.scope]
         var table = frame.table
@@ -166,8 +169,18 @@ final class BoundPath {
             }
             isMany = isMany || widens
             swap(&keys, &nextKeys)
+            if mergesObjects, keys.count > BoundPath.mergeThreshold { merge() }
         }
         return .objects(isMany: isMany)
+    }
+
+    /// Above so many objects it pays to look for those that were reached twice; below it the result is the same with them.
+    private static let mergeThreshold = 512
+
+    /// Leaves each object once, where it was first: paths over paths of links would else multiply without end.
+    private func merge() {
+        var seen = Set<ObjectKey>(minimumCapacity: keys.count)
+        keys.removeAll { !seen.insert($0).inserted }
     }
 
     /// A missing element of a map is null, like one that is there and null; of an empty one, and of a list, it is nothing.

@@ -8,20 +8,25 @@ extension QueryRun {
         case .or(let parts): return BoundOr(try parts.map(bind))
         case .comparison(let comparison):
             if usesColumnConditions, let condition = try columnCondition(comparison) { return condition }
-            return try BoundComparison(comparison, bind(comparison.left), bind(comparison.right))
+            let merges = !comparison.comparesWhole
+            return try BoundComparison(
+                comparison, bind(comparison.left, mergesObjects: merges), bind(comparison.right, mergesObjects: merges))
         case .between(let between):
             if usesColumnConditions, let condition = try columnCondition(between) { return condition }
-            return BoundBetween(between, try bind(between.operand), try view(between.low), try view(between.high))
-        case .text(let path, let quantifier, let search): return BoundText(try BoundPath(path, self), quantifier ?? .any, search)
-        case .geo(let path, let quantifier, let area): return try BoundGeo(BoundPath(path, self), quantifier ?? .any, area)
+            return BoundBetween(
+                between, try bind(between.operand, mergesObjects: true), try view(between.low), try view(between.high))
+        case .text(let path, let quantifier, let search):
+            return BoundText(try BoundPath(path, self, mergesObjects: true), quantifier ?? .any, search)
+        case .geo(let path, let quantifier, let area):
+            return try BoundGeo(BoundPath(path, self, mergesObjects: true), quantifier ?? .any, area)
         }
     }
 
-    func bind(_ operand: QueryOperand) throws -> BoundOperand {
+    func bind(_ operand: QueryOperand, mergesObjects: Bool = false) throws -> BoundOperand {
         switch operand {
         case .constant(let constant): return .constants([try view(constant)])
         case .constants(let constants): return .constants(try constants.map(view))
-        case .path(let path): return .path(try BoundPath(path, self))
+        case .path(let path): return .path(try BoundPath(path, self, mergesObjects: mergesObjects))
         case .arithmetic(let operation, let left, let right): return .arithmetic(operation, try bind(left), try bind(right))
         case .subqueryCount(let path, let predicate):
             let bound = try BoundPath(path, self)

@@ -162,8 +162,8 @@ struct QueryParser {
         }
     }
 
-    /// Everything up to a token that cannot go on: operands between AND, OR, NOT and parentheses. Parentheses are kept on a list and
-    /// not on the stack, and only what stays nested counts: `((a OR b) OR c) OR …` may be of any length.
+    /// Everything up to a token that cannot go on: operands between AND, OR, NOT and parentheses. Parentheses are kept on a list
+    /// and not on the stack, and only what stays nested counts: `((a OR b) OR c) OR ...` may be of any length.
     mutating func nested() throws -> Node {
         var levels = [Level()]
         while true {

@@ -20,7 +20,8 @@ public struct TextSearch: Hashable, Sendable {
             guard tokens.count <= 1, !Array(part).withUnsafeBytes(TextSearch.hasGap) else {
                 throw QueryError(
                     .text,
-                    "'\(String(decoding: Array(part), as: UTF8.self))' holds other characters than letters and digits; separate words by blanks"
+                    "'\(String(decoding: Array(part), as: UTF8.self))' holds other characters than letters and digits;"
+                        + " separate words by blanks"
                 )
             }
             guard let token = tokens.first else {
