@@ -86,6 +86,19 @@ final class ReadingCommandTests: XCTestCase {
         return try XCTUnwrap(JSONSerialization.jsonObject(with: Data(child.output.utf8)) as? [[String: Any]])
     }
 
+    func testQueryAnswersInTheLanguageOfPredicates() throws {
+        let file = given("many-versions.realm")
+        let keys = try RealmSync("query", file, "Log", "n > $0 AND n <= 140 SORT(n DESC) LIMIT(3)", "--arg", "134", "--keys")
+        XCTAssertEqual(keys.output, "[140,139,138]\n", keys.errors)
+        let list = try RealmSync("query", file, "Log", "n IN $0", "--arg", "[133, 134, 9]", "--keys")
+        XCTAssertEqual(list.output, "[133,134]\n", list.errors)
+        let plan = try RealmSync("query", file, "Log", "n == 133", "--explain")
+        XCTAssertTrue(plan.output.contains("1 in the result"), plan.output)
+        let wrong = try RealmSync("query", file, "Log", "n = = 3")
+        XCTAssertEqual(wrong.exitCode, 64)
+        XCTAssertEqual(wrong.errors.split(separator: "\n").count, 1, wrong.errors)
+    }
+
     func testQueryShowsAnAlignedTable() throws {
         let run = try RealmSync("query", given("big.realm"), "Item", "--limit", "3", "--columns", "id,code,on")
         XCTAssertEqual(run.exitCode, 0, run.errors)

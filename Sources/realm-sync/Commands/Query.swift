@@ -5,11 +5,20 @@ extension Command {
         name: "query",
         summary: "Show objects of a class.",
         details: [
-            "Objects are shown in the order of their keys, as a table; of a collection the number of its elements is shown, as [3]. "
-                + "Each --where must hold. A date is written as 2024-02-29T12:30:00Z or as seconds since 1970; null stands for null.",
+            "Objects are shown as a table, in the order that the predicate asks for, else in that of their keys; of a collection the number "
+                + "of its elements is shown, as [3]. The predicate and each --where must hold. For --where a date is written as "
+                + "2024-02-29T12:30:00Z or as seconds since 1970; null stands for null.",
+            "PREDICATE is in the query language, as: \"age > 20 AND name BEGINSWITH[c] 'a' SORT(age DESC) LIMIT(10)\". "
+                + "$0, $1, ... or %@ stand for the values of --arg, in their order.",
         ],
-        operands: [.file, Operand(name: "CLASS", help: "The name of a class, as 'schema' shows it.")],
+        operands: [
+            .file, Operand(name: "CLASS", help: "The name of a class, as 'schema' shows it."),
+            Operand(name: "PREDICATE", count: .optional, help: "What must hold for an object to be shown, and in which order."),
+        ],
         options: [
+            .value("arg", "a", "VALUE", "A value for the predicate: null, true, a number, else text; or JSON in the form of 'export'.", isRepeated: true),
+            .flag("keys", nil, "Write only the keys of the objects, as a JSON array, in result order."),
+            .flag("explain", nil, "Write what the planner does and how many objects it looks at."),
             .value("where", "w", "PROPERTY=VALUE", "Show only objects whose property has this value.", isRepeated: true),
             .value("columns", "c", "A,B,...", "Show these properties only."),
             .value("limit", "n", "N", "Show at most N objects (20 where none is given, 0 for all)."),
@@ -25,31 +34,53 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
     let database = try Database.open(invocation)
     let table = try database.table(arguments.operand("CLASS"))
     let conditions = try arguments.strings("where").map { try Condition($0, table, database, arguments) }
+    let values = try arguments.strings("arg").map { try QueryArgument(commandLine: $0, database.group) }
+    let text = arguments.operands("PREDICATE").first ?? "TRUEPREDICATE"
+    let query = try Query(text, arguments: values, class: table.className ?? table.name, schema: GroupQuerySchema(database.group))
+
+    if arguments.has("explain") {
+        try invocation.output.write("\(try query.explain(in: database.group))\n")
+        return .ok
+    }
+    let keys = arguments.operands("PREDICATE").isEmpty ? nil : try query.run(in: database.group)
 
     /// Calls `body` for the objects that are wanted; returns whether there are more.
-    func forEachMatch(_ body: (ObjectRow) throws -> Void) throws -> Bool {
+    func forEachMatch(limit: Int, _ body: (ObjectRow) throws -> Void) throws -> Bool {
         var shown = 0
+        func take(_ row: ObjectRow) throws -> Bool {
+            guard try conditions.allSatisfy({ try $0.holds(for: row) }) else { return true }
+            if limit > 0 && shown == limit { return false }
+            shown += 1
+            try body(row)
+            return true
+        }
+        if let keys {
+            for key in keys {
+                if let row = try table.find(key), try !take(row) { return true }
+            }
+            return false
+        }
         var hasMore = false
         try table.scanLeaves { leaf in
-            for index in 0..<leaf.count {
-                let row = leaf.row(index)
-                guard try conditions.allSatisfy({ try $0.holds(for: row) }) else { continue }
-                if limit > 0 && shown == limit {
-                    hasMore = true
-                    return false
-                }
-                shown += 1
-                try body(row)
+            for index in 0..<leaf.count where try !take(leaf.row(index)) {
+                hasMore = true
+                return false
             }
             return true
         }
         return hasMore
     }
 
+    if arguments.has("keys") {
+        var text: [String] = []
+        _ = try forEachMatch(limit: try arguments.integer("limit", in: 0...Int.max) ?? 0) { text.append("\($0.key)") }
+        try invocation.output.write("[\(text.joined(separator: ","))]\n")
+        return .ok
+    }
     if invocation.wantsJSON {
         let output = invocation.output
         try JSONExporter.export(objectsOf: table, in: database.group, to: { try output.write($0) }) { write in
-            _ = try forEachMatch(write)
+            _ = try forEachMatch(limit: limit, write)
         }
         try output.write("\n")
         return .ok
@@ -58,17 +89,29 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
         try list.split(separator: ",").map { try column(String($0), table, database) }
     } ?? Array(table.publicColumns)
     let rightAligned: Set<ColumnType> = [.int, .float, .double, .decimal]
-    var text = TextTable(
+    var lines = TextTable(
         titles: ["_key"] + columns.map { table.name(of: $0) },
         alignments: [.right] + columns.map { $0.collection == nil && rightAligned.contains($0.type) ? .right : .left })
-    let values = ValueText(group: database.group)
-    let hasMore = try forEachMatch { row in
-        text.add(["\(row.key.rawValue)"] + (try columns.map { try values.cell(row, $0) }))
+    let cells = ValueText(group: database.group)
+    let hasMore = try forEachMatch(limit: limit) { row in
+        lines.add(["\(row.key.rawValue)"] + (try columns.map { try cells.cell(row, $0) }))
     }
-    try text.write(to: invocation.output)
-    if text.isEmpty { invocation.console.message("no object of \(table.className ?? table.name) matches") }
+    try lines.write(to: invocation.output)
+    if lines.isEmpty { invocation.console.message("no object of \(table.className ?? table.name) matches") }
     if hasMore { invocation.console.message("only the first \(limit) objects are shown; --limit 0 shows all") }
     return .ok
+}
+
+extension QueryArgument {
+    /// A value as it is typed: JSON where it is some, else text.
+    init(commandLine text: String, _ group: Group) throws {
+        let parsed = Array(text.utf8).withUnsafeBytes { bytes -> QueryArgument? in
+            var cursor = JSONCursor(bytes)
+            guard let value = try? QueryArgument(&cursor, group), cursor.isAtEnd() else { return nil }
+            return value
+        }
+        self = parsed ?? .value(.string(text))
+    }
 }
 
 private func column(_ name: String, _ table: Table, _ database: Database) throws -> Column {

@@ -144,3 +144,25 @@ func decodeBase64(_ text: String) -> [UInt8]? {
     }
     return padding > 2 || bits >= 6 ? nil : out
 }
+
+extension QueryArgument {
+    /// Reads a value for a query from JSON in the form of an export: a value, or an array of values for a list.
+    public init(_ cursor: inout JSONCursor, _ group: Group) throws {
+        func mixed(_ value: ImportedValue, _ cursor: JSONCursor) throws -> Mixed {
+            switch value {
+            case .value(let v): return v
+            case .link(let name, let key):
+                guard let table = try group.table(ofClass: name) ?? group.table(named: name) else { throw TableError.noSuchTable(name) }
+                return .link(table.key, key)
+            default: throw cursor.error("a single value expected")
+            }
+        }
+        switch try ImportedValue.read(&cursor) {
+        case .array(var elements):
+            var list: [Mixed] = []
+            try elements.forEachElement { list.append(try mixed(ImportedValue.read(&$0), $0)) }
+            self = .list(list)
+        case let value: self = .value(try mixed(value, cursor))
+        }
+    }
+}
