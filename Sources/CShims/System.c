@@ -57,6 +57,7 @@ int64_t CShims_rename_exclusive(const char *from, const char *to) {
     unlink(from);
     return 0;
 }
+int64_t CShims_link(const char *from, const char *to) { RESULT(link(from, to)); }
 int64_t CShims_unlink(const char *path) { RESULT(unlink(path)); }
 int64_t CShims_rmdir(const char *path) { RESULT(rmdir(path)); }
 int64_t CShims_mkdir(const char *path, unsigned mode) { RESULT(mkdir(path, mode)); }

@@ -97,9 +97,19 @@ public struct FreeExtents: Equatable, Sendable {
         return out
     }
 
+    /// Index of the first free block that ends behind `position`.
+    private func firstBlock(endingAfter position: Int) -> Int {
+        var low = 0, high = positions.count
+        while low < high {
+            let middle = (low + high) / 2
+            if positions[middle] + lengths[middle] <= position { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
     /// True when every byte of `ranges` is free in this version or lies behind its end (mirroring.md 5.2).
     public func contains(_ ranges: [Range<Int>]) -> Bool {
-        var i = 0
+        var i = ranges.first.map { firstBlock(endingAfter: $0.lowerBound) } ?? 0
         for r in ranges {
             var at = r.lowerBound
             while at < min(r.upperBound, logicalSize) {

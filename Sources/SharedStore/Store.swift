@@ -17,6 +17,8 @@ public final class Store: Sendable {
     /// The last version that was read; the next transaction on the same version shares its tables.
     private let recent = Mutex<SnapshotReader?>(nil)
     private let ringer = Mutex<Ringer?>(nil)
+    /// The file was a mirror of another one when it was opened.
+    private let isReplica: Bool
 
     private init(path: String, options: StoreOptions, participant: Participant?, immutable: ImmutableFile?) {
         self.path = path
@@ -24,6 +26,7 @@ public final class Store: Sendable {
         self.participant = participant
         self.immutable = immutable
         writer = participant.map { Writer($0.file) }
+        isReplica = options.access == .readWrite && !options.writesToReplica && Store.mirroredPath(path) != nil
     }
 
     /// Opens the database at `path`, alone or together with whoever has it open.
@@ -38,7 +41,7 @@ public final class Store: Sendable {
         for warning in participant.warnings { options.onWarning(warning) }
         let store = Store(path: path, options: options, participant: participant, immutable: nil)
         do {
-            if participant.attachedAs.needsHistoryUpgrade && options.access == .readWrite { try store.upgradeHistory() }
+            if participant.attachedAs.needsHistoryUpgrade && options.access == .readWrite && !store.isReplica { try store.upgradeHistory() }
         } catch {
             try? store.close(force: true)
             throw error
@@ -173,7 +176,18 @@ public final class Store: Sendable {
         let participant = try session()
         precondition(options.access == .readWrite, "the store was opened for reading only; open it with access .readWrite to write")
         try participant.checkOpen()
+        // A replica that was promoted meanwhile has no state file any more.
+        if isReplica, let source = Store.mirroredPath(path) { throw SessionError.replica(path: path, source: source) }
         return participant
+    }
+
+    /// What the file at `path` is a mirror of, by the state file beside it; nil where it is none.
+    package static func mirroredPath(_ path: String) -> String? {
+        if path.isEmpty { return nil }
+        let state = SessionPaths(path).mirrorState
+        guard (try? SystemCalls.linkStatus(path: state)) != nil else { return nil }
+        let line = (LockHolder.read(state) ?? "").split(separator: "\n").first { $0.hasPrefix("source ") }
+        return line.map { String($0.dropFirst("source ".count)) } ?? "another file"
     }
 
     /// The write mutex is held; it is given back if anything fails.

@@ -31,6 +31,8 @@ public struct StoreOptions: Sendable {
     public var waitLimit = Duration.seconds(10)
     /// A directory for the FIFO of commit notices where it cannot lie beside the file. All in the session must agree.
     public var notifierFallbackDirectory: String?
+    /// A file that is a mirror of another one may be written all the same: the mirror will then refuse to go on.
+    public var writesToReplica = false
     /// Told of things that could not be had and are done without.
     public var onWarning: @Sendable (String) -> Void = { _ in }
 

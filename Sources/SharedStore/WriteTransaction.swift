@@ -38,14 +38,7 @@ final class Writer: @unchecked Sendable {
     /// A writer that died between flip and publishing has left the header ahead of the list: its version never was, and its blocks
     /// are free for us, so before we write the first of them the header must not need them any more.
     func alignHeader(with newest: Snapshot, _ durability: Durability) throws {
-        if durability == .memoryOnly { return }
-        let header = try file.currentHeader()
-        if header.liveTopRef == UInt64(newest.topRef) && !header.isStreaming { return }
-        let other = 1 - header.liveSlot
-        // The other slot is the one that the newest version was written to, with its format.
-        let knowsFormat = (other == 0 ? header.topRefs.0 : header.topRefs.1) == UInt64(newest.topRef)
-        let format = knowsFormat ? (other == 0 ? header.formats.0 : header.formats.1) : newest.topRef == 0 ? 0 : FileHeader.currentFormat
-        try file.pointHeader(to: newest.topRef, format: format, durability: durability)
+        try file.alignHeader(with: newest, durability)
     }
 }
 

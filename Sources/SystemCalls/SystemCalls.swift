@@ -219,6 +219,12 @@ public enum SystemCalls {
         _ = try check("rename", to) { CShims_rename_exclusive(from, to) }
     }
 
+    /// One more name for a file; EEXIST where `to` exists, EPERM where the file system has no hard links.
+    public static func link(_ from: String, to: String) throws {
+        try SystemCallInterception.ask("link", to)
+        _ = try check("link", to) { CShims_link(from, to) }
+    }
+
     public static func unlink(_ path: String) throws {
         try SystemCallInterception.ask("unlink", path)
         _ = try check("unlink", path) { CShims_unlink(path) }

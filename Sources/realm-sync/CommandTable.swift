@@ -7,6 +7,7 @@ enum CommandTable {
         .verify,
         .query,
         .watch,
+        .mirror,
     ]
 
     /// Finds the command that `words` begin with: two words where the first names a group, else one.

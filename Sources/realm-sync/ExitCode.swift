@@ -54,6 +54,7 @@ struct Failure {
         case let error as OpenError: self.init(Failure.code(error), "\(error)\(Failure.advice(error))")
         case let error as SessionError: self.init(Failure.code(error), "\(error)")
         case let error as SystemError: self.init(Failure.code(error), "\(error)")
+        case let error as MirrorError: self.init(Failure.code(error), "\(error)")
         case let error as EncryptionKeyError: self.init(Failure.code(error), "\(error)")
         case is FormatError, is DecryptionError, is ChangesetError, is SegmentError, is CompressionError:
             self.init(.badData, "\(error); run '\(Program.name) verify' on the file")
@@ -90,6 +91,7 @@ struct Failure {
         case .unsupportedPlatform: .unavailable
         case .badVersion: .noInput
         case .openTransactions, .closed: .software
+        case .replica: .notPermitted
         default: .tryAgain
         }
     }
@@ -101,6 +103,15 @@ struct Failure {
         case EEXIST, ENAMETOOLONG: return .cannotCreate
         case EAGAIN, EMFILE, ENFILE, ENOMEM, ENOLCK, EBUSY: return .tryAgain
         default: return .inputOutput
+        }
+    }
+
+    private static func code(_ error: MirrorError) -> ExitCode {
+        switch error {
+        case .sameFile, .loop: .usage
+        case .busy, .inUse: .tryAgain
+        case .notThisMirror, .diverged: .cannotCreate
+        case .sourceDamaged, .damagedState, .notAReplica: .badData
         }
     }
 

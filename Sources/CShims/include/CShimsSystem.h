@@ -29,6 +29,7 @@ int64_t CShims_mlock(const void *address, size_t length);
 int64_t CShims_memory_file(const char *name);
 int64_t CShims_rename(const char *from, const char *to);
 int64_t CShims_rename_exclusive(const char *from, const char *to);
+int64_t CShims_link(const char *from, const char *to);
 int64_t CShims_unlink(const char *path);
 int64_t CShims_rmdir(const char *path);
 int64_t CShims_mkdir(const char *path, unsigned mode);

@@ -24,6 +24,8 @@ package struct ParticipantOptions: Sendable {
     package var encryptionKey: EncryptionKey?
     /// What this participant is for; others see it in the status.
     package var label = ""
+    /// For so long after our death, or after `close(leavingPins:)`, the versions that we hold stay for a successor with the same label.
+    package var pinGrace = Duration.zero
     /// How long any one wait may take.
     package var waitLimit = Duration.seconds(10)
     package init() {}
@@ -191,6 +193,18 @@ package final class Participant: @unchecked Sendable {
         }
     }
 
+    /// Gives back what dead participants of our label have left for us to take over (`ParticipantOptions.pinGrace`). Called when we hold
+    /// what we need of it.
+    package func sweepPredecessors(_ deadline: Deadline? = nil) throws {
+        try checkOpen()
+        if register == nil { return }
+        let limit = deadline ?? self.deadline
+        let headerTop = options.durability == .memoryOnly ? nil : Int(truncatingIfNeeded: try file.currentHeader().liveTopRef)
+        _ = try lockFile.with(.control, limit) {
+            try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: headerTop, claiming: options.label, limit)
+        }
+    }
+
     // MARK: Telling others of a commit
 
     /// Makes a published version known to those who wait for it (coordination.md 5.4, C8).
@@ -211,13 +225,14 @@ package final class Participant: @unchecked Sendable {
     /// Where the session's locks are not to be had in time (a stopped peer holds them), we leave without counting ourselves out, as
     /// a killed process would, and the next living participant sweeps what we left.
     /// - Parameter force: give back locks that are still in use; their transactions must not be used any more.
+    /// - Parameter leavingPins: what we hold stays as long as `ParticipantOptions.pinGrace` says, for a successor.
     /// - Throws: `openTransactions`, and nothing was changed.
-    package func close(force: Bool = false) throws {
+    package func close(force: Bool = false, leavingPins: Bool = false) throws {
         let before: Phase = try phase.withLock { phase in
             let before = phase
             if phase != .open && phase != .abandoned { return before }
             let open = readLocks.openCount
-            if before == .open && open > 0 && !force { throw SessionError.openTransactions(path: paths.file, count: open) }
+            if before == .open && open > 0 && !force && !leavingPins { throw SessionError.openTransactions(path: paths.file, count: open) }
             phase = .closing
             return before
         }
@@ -226,7 +241,7 @@ package final class Participant: @unchecked Sendable {
         readLocks.end()
         let deadline = deadline
         if before == .open, (try? lockFile.lock(.control, deadline)) != nil {
-            leave(deadline)
+            leave(deadline, leavingPins: leavingPins && register != nil)
             lockFile.unlock(.control)
         }
         file.close()
@@ -236,15 +251,15 @@ package final class Participant: @unchecked Sendable {
     }
 
     /// Counts us out; control mutex held.
-    private func leave(_ deadline: Deadline) {
+    private func leave(_ deadline: Deadline, leavingPins: Bool) {
         KillPoint.reach("close.locked")
-        guard (try? lockFile.with(.list, deadline, { readLocks.dropAll() })) != nil else { return }
+        if !leavingPins { guard (try? lockFile.with(.list, deadline, { readLocks.dropAll() })) != nil else { return } }
         register?.setCounted(false)
         KillPoint.reach("close.between-register-and-count")
         let count = lockFile.participantCount
         if count > 0 { lockFile.participantCount = count - 1 }
         if count <= 1 && options.durability == .memoryOnly && !paths.file.isEmpty { try? SystemCalls.unlink(paths.file) }
-        register?.removeFile()
+        if !leavingPins { register?.removeFile() }
     }
 }
 

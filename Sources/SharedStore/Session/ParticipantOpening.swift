@@ -78,7 +78,7 @@ extension Participant {
             KillPoint.reach("open.counted")
             var register: ParticipantRegister?
             do {
-                register = try ParticipantRegister.create(paths, lockFile, label: options.label)
+                register = try ParticipantRegister.create(paths, lockFile, label: options.label, grace: options.pinGrace)
                 register?.setCounted(true)
                 if !isInitiator, ParticipantRegister.anyOwnerIsGone(paths) {
                     let top = options.durability == .memoryOnly ? nil : attachment.inspection.snapshot.topRef

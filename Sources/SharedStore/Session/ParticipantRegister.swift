@@ -10,11 +10,15 @@ import SystemCalls
 ///
 /// ```
 ///    0 magic "RLMPART1"   8 layout version (1)   12 counted in the lock file's participants (0, 1)   16 pid   24 start time of the process
-///   32 attached since     40 session mark        44 (0)   48, 56 device and inode of the lock file     64 thread that opened
-///   72 length of name     76 length of label     80 program name (<= 64 bytes)   144 label (<= 64 bytes)
+///   32 attached since     40 session mark        44 grace, in seconds   48, 56 device and inode of the lock file     64 thread that opened
+///   72 length of name     76 length of label     80 program name (<= 64 bytes)   144 label (<= 64 bytes)   208 found dead (0: alive)
 /// 4096 entries of 32 bytes, as many as the version list has: version · live since · frozen since · 0       (0 = not held)
 /// ```
 /// Times are nanoseconds since 1970. All numbers are little-endian.
+///
+/// *Grace* (0 but for mirrors): for so long after its death, reckoned from when it was first found dead, a participant's pins stay,
+/// so that a successor with the same label can take them over and go on where it stopped. They are bounded in time, so what they
+/// cost is bounded too.
 ///
 /// Invariants: the owner holds an open-file-description lock on the file as long as it lives, so the lock's absence *is* death;
 /// an entry is only written in the same critical section (list mutex) as the count that it stands for, and says "held" only while
@@ -44,8 +48,8 @@ package final class ParticipantRegister: @unchecked Sendable {
     private var backedByteCount = ParticipantRegister.initialByteCount
 
     private enum Offset {
-        static let layoutVersion = 8, counted = 12, pid = 16, startTime = 24, since = 32, mark = 40
-        static let device = 48, inode = 56, thread = 64, nameLength = 72, labelLength = 76, name = 80, label = 144
+        static let layoutVersion = 8, counted = 12, pid = 16, startTime = 24, since = 32, mark = 40, grace = 44
+        static let device = 48, inode = 56, thread = 64, nameLength = 72, labelLength = 76, name = 80, label = 144, foundDead = 208
     }
 
     private init(path: String, descriptor: Int32, base: UnsafeMutableRawPointer, lockFile: LockFile) {
@@ -61,7 +65,7 @@ package final class ParticipantRegister: @unchecked Sendable {
 
     /// Makes the file of this participant. The caller holds the control mutex, as do sweepers, so nobody mistakes it for a dead
     /// one before it is locked.
-    static func create(_ paths: SessionPaths, _ lockFile: LockFile, label: String) throws -> ParticipantRegister {
+    static func create(_ paths: SessionPaths, _ lockFile: LockFile, label: String, grace: Duration = .zero) throws -> ParticipantRegister {
         do { try SystemCalls.makeDirectory(paths.participants) } catch let error as SystemError where error.code == EEXIST {}
         let pid = getpid()
         let number = serial.wrappingAdd(1, ordering: .relaxed).newValue
@@ -75,7 +79,7 @@ package final class ParticipantRegister: @unchecked Sendable {
             let base = try SystemCalls.map(
                 length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_SHARED, descriptor, path: path)
             let register = ParticipantRegister(path: path, descriptor: descriptor, base: base, lockFile: lockFile)
-            register.fillHeader(pid: pid, label: label)
+            register.fillHeader(pid: pid, label: label, grace: UInt32(clamping: grace.components.seconds))
             return register
         } catch {
             try? SystemCalls.unlink(path)
@@ -84,7 +88,7 @@ package final class ParticipantRegister: @unchecked Sendable {
         }
     }
 
-    private func fillHeader(pid: Int32, label: String) {
+    private func fillHeader(pid: Int32, label: String, grace: UInt32) {
         func store<T: BitwiseCopyable>(_ value: T, _ offset: Int) { base.storeBytes(of: value, toByteOffset: offset, as: T.self) }
         func store(_ text: String, _ offset: Int, _ lengthOffset: Int) {
             let bytes = Array(text.utf8.prefix(ParticipantRegister.textByteCountMax))
@@ -97,6 +101,7 @@ package final class ParticipantRegister: @unchecked Sendable {
         store(UInt64(SystemCalls.realTimeNanoseconds()), Offset.since)
         store(lockFile.device, Offset.device)
         store(lockFile.inode, Offset.inode)
+        store(grace, Offset.grace)
         store(UInt64(CShims_gettid()), Offset.thread)
         store(ParticipantRegister.nameOfThisProgram, Offset.name, Offset.nameLength)
         store(label, Offset.label, Offset.labelLength)
@@ -179,6 +184,10 @@ package final class ParticipantRegister: @unchecked Sendable {
         var inode: UInt64 = 0
         var programName = ""
         var label = ""
+        /// Seconds.
+        var grace: UInt32 = 0
+        /// Nanoseconds since 1970, 0 while nobody has found the owner dead.
+        var foundDead: UInt64 = 0
         var entries: [(index: UInt32, kind: VersionList.Kind, version: UInt64, since: UInt64)] = []
 
         /// Nil where the bytes are not a register of ours.
@@ -199,6 +208,8 @@ package final class ParticipantRegister: @unchecked Sendable {
             inode = u64(Offset.inode)
             programName = text(Offset.name, Offset.nameLength)
             label = text(Offset.label, Offset.labelLength)
+            grace = u32(Offset.grace)
+            foundDead = u64(Offset.foundDead)
             var at = headerByteCount
             var index: UInt32 = 0
             while at + entryByteCount <= bytes.count {
@@ -242,10 +253,12 @@ package final class ParticipantRegister: @unchecked Sendable {
     /// - Parameter headerTop: the top ref in the data file's header. A version that it points to, and that is not the newest, belongs
     ///   to a batch that was never synced: its pin protects the file from a power cut until a writer has set the header right, so
     ///   it stays until then (file-format-3 4.4).
+    /// - Parameter claiming: the label of a participant that has taken over what its dead predecessors of the same label held: these
+    ///   are swept though their grace is not over.
     /// - Returns: how many dead participants were swept.
     @discardableResult
     static func sweep(
-        _ paths: SessionPaths, _ lockFile: LockFile, asInitiator: Bool, headerTop: Int?, _ deadline: Deadline
+        _ paths: SessionPaths, _ lockFile: LockFile, asInitiator: Bool, headerTop: Int?, claiming: String? = nil, _ deadline: Deadline
     ) throws -> Int {
         var swept = 0
         for path in filePaths(paths) {
@@ -257,6 +270,7 @@ package final class ParticipantRegister: @unchecked Sendable {
                 contents.mark != 0, contents.mark == lockFile.sessionMark,
                 contents.device == lockFile.device, contents.inode == lockFile.inode
             {
+                if contents.label != claiming, try isInGrace(contents, descriptor, path, lockFile) { continue }
                 isDone = try giveBack(contents, descriptor, path, lockFile, headerTop, deadline)
             }
             if isDone {
@@ -265,6 +279,22 @@ package final class ParticipantRegister: @unchecked Sendable {
             }
         }
         return swept
+    }
+
+    /// True where the dead owner's pins stay for a while; it is counted out all the same.
+    private static func isInGrace(_ contents: Contents, _ descriptor: Int32, _ path: String, _ lockFile: LockFile) throws -> Bool {
+        if contents.grace == 0 || contents.entries.isEmpty { return false }
+        let now = UInt64(SystemCalls.realTimeNanoseconds())
+        if contents.foundDead != 0 {
+            // A clock that was set back ends the grace.
+            return now >= contents.foundDead && now - contents.foundDead < UInt64(contents.grace) * 1_000_000_000
+        }
+        try withUnsafeBytes(of: now) { try SystemCalls.write(descriptor, $0, at: Offset.foundDead, path: path) }
+        if contents.isCounted {
+            try withUnsafeBytes(of: UInt32(0)) { try SystemCalls.write(descriptor, $0, at: Offset.counted, path: path) }
+            if lockFile.participantCount > 1 { lockFile.participantCount -= 1 }
+        }
+        return true
     }
 
     /// False where an entry had to stay.

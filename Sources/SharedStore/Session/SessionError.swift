@@ -28,6 +28,8 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
     case inUse(path: String)
     /// Transactions are still open on a store that was to be closed.
     case openTransactions(path: String, count: Int)
+    /// The file is the replica of another one, which alone decides what is in it.
+    case replica(path: String, source: String)
     /// The store was closed before.
     case closed(path: String)
 
@@ -46,6 +48,8 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(path): more than \(limit) versions are in use at the same time\(holders.isEmpty ? "" : ": \(holders)"); end old transactions"
         case .inUse(let path): "\(path): is open in this or another process"
         case .openTransactions(let path, let count): "\(path): \(count) transactions are still open; end them before closing"
+        case .replica(let path, let source):
+            "\(path): is a mirror of \(source) and may only be read; write there, or make it a file of its own with 'realm-sync promote \(path)'"
         case .closed(let path): "\(path): was closed; open it again"
         }
     }

@@ -8,6 +8,8 @@ package struct SessionPaths: Sendable, Equatable {
     package var management: String { file + ".management" }
     /// Our own participants' register (see `ParticipantRegister`); others ignore what lies in the management directory.
     package var participants: String { management + "/participants" }
+    /// There as long as the file is the replica of another one: what it mirrors (written by the Replication module).
+    package var mirrorState: String { management + "/mirror.state" }
     package var note: String { file + ".note" }
     /// A name of long ago, removed together with the rest.
     package var legacyLog: String { file + ".log" }

@@ -1,0 +1,175 @@
+import Glibc
+import SharedStore
+import SystemCalls
+
+/// A file kept equal to another one: options and what both ways of mirroring have in common.
+public enum Mirror {
+    /// How far a long work has come.
+    public struct Progress: Sendable, Equatable {
+        public var bytesDone: Int
+        public var bytesTotal: Int
+    }
+
+    public struct Options: Sendable {
+        /// Replace what stands at the replica's path though it is no mirror of this source, or was changed by somebody else. The old file is
+        /// set aside under a dated name.
+        public var force = false
+        /// Told of what a person may want to know.
+        public var onMessage: @Sendable (String) -> Void = { _ in }
+        /// Called now and then during an image; what it throws ends the work.
+        public var onProgress: @Sendable (Progress) throws -> Void = { _ in }
+        /// For so long after this mirror has ended, by itself or killed, its version of the source stays, so that the next mirror goes on
+        /// without a new image. It costs the source the space that is freed meanwhile.
+        public var pinGrace = Duration.seconds(900)
+        /// So long the source's version is kept while the replica cannot be written to (disk full); then a new image will be made.
+        public var pinLimit = Duration.seconds(600)
+        /// Every so many steps, the difference is compared with a walk of the new version.
+        public var checkInterval = 64
+        public init() {}
+    }
+
+    /// What `once` has made.
+    public struct Result: Sendable, Equatable {
+        public var snapshot: Snapshot
+        public var usedByteCount: Int
+        /// The name under which the file lives on that stood at the replica's path.
+        public var setAside: String?
+    }
+
+    /// Makes `destination` a copy of the newest version of `source`, whole or not at all, while others may write to the source.
+    ///
+    /// - Throws: `MirrorError`, and what opening a file, reading and writing may throw. The file at `destination` is as it was then.
+    public static func once(source: String, destination: String, options: Options = Options()) throws -> Result {
+        try checkPair(source, destination)
+        let lock = try MirrorLock(destination: destination, purpose: "mirror of \(source)")
+        return try withExtendedLifetime(lock) {
+            let standing = try standing(destination, source, force: options.force)
+            // Before a long copy is made for nothing.
+            if standing != .absent, try StoreFiles.withExclusiveAccess(destination, {}) == nil {
+                throw MirrorError.inUse(destination: destination, holders: MirrorImage.holders(destination))
+            }
+            let reader = try SourceReader(source, label: "mirror")
+            let result = try image(reader.view, status: reader.status, source: source, destination, standing, .once, options)
+            return result.0
+        }
+    }
+
+    /// Makes and installs an image; the caller has the mirror lock and holds the version.
+    static func image(
+        _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing, _ mode: MirrorState.Mode, _ options: Options
+    ) throws -> (Result, MirrorState) {
+        let extents: FreeExtents
+        do { extents = try FreeExtents(memory: view.memory, snapshot: view.snapshot) } catch let error as FormatError {
+            throw MirrorError.sourceDamaged(source: source, reason: "\(error)")
+        }
+        let temporary = MirrorImage.temporaryPath(destination)
+        // We hold the mirror lock, so a file of this name is what a killed mirror has left.
+        do { try SystemCalls.unlink(temporary) } catch let error as SystemError where error.code == ENOENT {}
+        try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary) {
+            try options.onProgress(Progress(bytesDone: $0, bytesTotal: $1))
+        }
+        var state = MirrorState(
+            source: FileIdentity.absolutePath(source), device: status.device, inode: status.inode,
+            lineage: (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max)), snapshot: view.snapshot, mode: mode)
+        state.chain = imageChain(state, view, extents)
+        do {
+            let aside = try MirrorImage.install(
+                temporary, as: destination, replaces: standing != .absent, setsAside: standing == .foreign, state: state)
+            if let aside { options.onMessage("the old file lives on as \(aside)") }
+            return (Result(snapshot: view.snapshot, usedByteCount: extents.usedByteCount, setAside: aside), state)
+        } catch {
+            if !(error is MirrorError) || mode == .once { try? SystemCalls.unlink(temporary) }
+            throw error
+        }
+    }
+
+    /// The chain begins with the head of the image; the content of a local image needs no proof of its own.
+    private static func imageChain(_ state: MirrorState, _ view: FileView, _ extents: FreeExtents) -> Digest {
+        var head = SegmentHead()
+        head.flags = .image
+        head.lineage = state.lineage
+        head.this = view.snapshot
+        head.time = state.time
+        return Segment.chain(head, table: []) { _ in }
+    }
+
+    /// What stands at the path of a replica.
+    enum Standing: Equatable {
+        case absent
+        /// A mirror of this source, as far as its state tells.
+        case ours
+        /// Something that is replaced by force.
+        case foreign
+    }
+
+    static func standing(_ destination: String, _ source: String, force: Bool) throws -> Standing {
+        guard MirrorImage.exists(destination) else { return .absent }
+        let status = try SystemCalls.status(path: destination)
+        if status.isDirectory { throw OpenError.isDirectory(path: destination) }
+        if !status.isRegularFile { throw OpenError.notARegularFile(path: destination) }
+        let state: MirrorState?
+        do { state = try MirrorState.read(replica: destination) } catch let error as MirrorError {
+            if force { return .foreign }
+            throw error
+        }
+        if let state, state.source == FileIdentity.absolutePath(source) { return .ours }
+        if force { return .foreign }
+        throw MirrorError.notThisMirror(destination: destination, source: source, mirrorOf: state?.source)
+    }
+
+    /// Refuses one file with two names, and loops of mirrors.
+    static func checkPair(_ source: String, _ destination: String) throws {
+        if FileIdentity.isSame(source, destination) { throw MirrorError.sameFile(source: source, destination: destination) }
+        var at = source
+        for _ in 0..<loopLengthMax {
+            guard let state = try? MirrorState.read(replica: at) else { return }
+            if FileIdentity.isSame(state.source, destination) { throw MirrorError.loop(source: source, destination: destination) }
+            at = state.source
+        }
+    }
+
+    private static let loopLengthMax = 32
+}
+
+/// The newest version of a file, held for reading: in its session, or, where no session can be made (a folder that may not be
+/// written), as it lies there.
+final class SourceReader {
+    let view: FileView
+    let status: SystemCalls.Status
+    private let held: HeldSnapshot?
+    private let participant: Participant?
+
+    init(_ path: String, label: String) throws {
+        do {
+            let participant = try SessionMembership.join(path, label: label)
+            do {
+                let held = try HeldSnapshot(participant, try participant.acquireNewest(.live))
+                (self.held, view) = (held, held.view)
+            } catch {
+                try? participant.close(force: true)
+                throw error
+            }
+            self.participant = participant
+        } catch let error where SourceReader.isReadOnlyPlace(error) {
+            let file = try DatabaseFile.open(path, writable: false)
+            let inspection = try file.inspect()
+            guard inspection.format == FileHeader.currentFormat || inspection.snapshot.topRef == 0 else {
+                throw OpenError.upgradeRequired(path: path, format: Int(inspection.format))
+            }
+            view = try file.view(of: inspection.snapshot)
+            held = nil
+            participant = nil
+        }
+        status = try SystemCalls.status(path: path)
+    }
+
+    deinit { try? participant?.close(force: true) }
+
+    private static func isReadOnlyPlace(_ error: any Error) -> Bool {
+        switch error {
+        case OpenError.permissionDenied, SessionError.sideFile: true
+        case let error as SystemError: error.isPermissionDenied
+        default: false
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/// Why a mirror does not go on. Every text names the file and says what to do.
+public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Source and replica are one file, perhaps by two names.
+    case sameFile(source: String, destination: String)
+    /// The source is itself, perhaps by way of others, a mirror of the replica.
+    case loop(source: String, destination: String)
+    /// Another mirror writes to the replica.
+    case busy(destination: String, holder: String)
+    /// Somebody has the replica open, so that it cannot be replaced.
+    case inUse(destination: String, holders: String)
+    /// A file stands where the replica should be, and is no mirror of this source.
+    case notThisMirror(destination: String, source: String, mirrorOf: String?)
+    /// Somebody else has changed the replica.
+    case diverged(destination: String, reason: String)
+    /// What the source says of its own space contradicts itself.
+    case sourceDamaged(source: String, reason: String)
+    /// The file is no replica.
+    case notAReplica(path: String)
+    /// The replica's state file cannot be understood.
+    case damagedState(path: String, reason: String)
+
+    public var description: String {
+        switch self {
+        case .sameFile(let source, let destination): "\(source) and \(destination) are the same file; name another one as the mirror"
+        case .loop(let source, let destination):
+            "\(source) is itself mirrored from \(destination); a loop of mirrors cannot be, promote one of them first"
+        case .busy(let destination, let holder): "\(destination): another mirror is at work on it: \(holder)"
+        case .inUse(let destination, let holders):
+            "\(destination): cannot be replaced while it is open\(holders.isEmpty ? "" : ": \(holders)"); close it there and try again"
+        case .notThisMirror(let destination, let source, nil):
+            "\(destination): exists and is no mirror of \(source); name another file, or replace it with --force"
+        case .notThisMirror(let destination, let source, let other?):
+            "\(destination): is a mirror of \(other), not of \(source); name another file, or replace it with --force"
+        case .diverged(let destination, let reason):
+            "\(destination): was changed by somebody else (\(reason)) and is left as it is; start the mirror with --force to set it aside and begin anew"
+        case .sourceDamaged(let source, let reason): "\(source): \(reason); nothing is mirrored from a damaged file, run 'realm-sync verify' on it"
+        case .notAReplica(let path): "\(path): is no mirror of another file, so there is nothing to promote"
+        case .damagedState(let path, let reason): "\(path): \(reason); remove it, or start the mirror with --force"
+        }
+    }
+}
