@@ -83,12 +83,12 @@ public struct _IterationSource<Element: RealmCollectionValue> {
     enum Rest {
         case values(ArraySlice<Element>)
         /// Objects of one table.
-        case objects(Session, TableKey, keys: [Int64], next: Int)
+        case objects(Session, TableKey, keys: [ObjectKey], next: Int)
     }
     var rest: Rest
 
     init(_ elements: [Element]) { rest = .values(elements[...]) }
-    init(_ session: Session, _ table: TableKey, keys: [Int64]) { rest = .objects(session, table, keys: keys, next: 0) }
+    init(_ session: Session, _ table: TableKey, keys: [ObjectKey]) { rest = .objects(session, table, keys: keys, next: 0) }
 
     @usableFromInline
     mutating func next() -> Element? {
@@ -102,7 +102,7 @@ public struct _IterationSource<Element: RealmCollectionValue> {
         case .objects(let session, let table, let keys, let next):
             guard next < keys.count else { return nil }
             rest = .objects(session, table, keys: keys, next: next + 1)
-            return Element._from(session.link(table, keys[next]))
+            return Element._from(session.link(table, keys[next].rawValue))
         }
     }
 }

@@ -15,11 +15,31 @@ final class ResultsCore {
 
     let session: Session
     let source: Source
+    let selection: Selection
+    /// The selection, checked against the classes of the Realm; nil where everything is selected as it comes.
+    private let query: SharedStore.Query?
     @exclusivity(unchecked) private var content: Content = .none
-    /// Of the session's content when `content` was made.
+    /// Of the session's content when `content` was made; 0: not yet.
     @exclusivity(unchecked) private var contentStamp: UInt64 = 0
+    @exclusivity(unchecked) private var counted: (stamp: UInt64, count: Int) = (0, 0)
 
-    enum Content {
+    /// Which elements of the source, in which order.
+    struct Selection {
+        /// All of them hold.
+        var filters: [QuerySyntax.Predicate] = []
+        /// Applied one after another; sorting is stable, so an earlier one decides where the later one does not.
+        var orderings: [QuerySyntax.Ordering] = []
+        /// Of values, which have no properties.
+        var valueOrderings: [ValueOrdering] = []
+        var isEmpty: Bool { filters.isEmpty && orderings.isEmpty && valueOrderings.isEmpty }
+    }
+
+    enum ValueOrdering {
+        case sort(isAscending: Bool)
+        case distinct
+    }
+
+    private enum Content {
         case none
         /// Keys of objects of one table.
         case keys(TableKey, [ObjectKey])
@@ -27,16 +47,84 @@ final class ResultsCore {
         case positions(CollectionHandle, [Int])
     }
 
-    init(_ session: Session, _ source: Source) {
+    /// Stops the process where the selection does not fit the classes of the Realm.
+    init(_ session: Session, _ source: Source, _ selection: Selection = Selection()) {
         self.session = session
         self.source = source
+        self.selection = selection
+        if selection.filters.isEmpty && selection.orderings.isEmpty {
+            query = nil
+        } else {
+            query = ResultsCore.compile(selection, ResultsCore.type(source, session), session)
+        }
         if session.isFrozen { evaluate() }
+    }
+
+    /// The class of the elements; nil for a collection of values.
+    var type: SessionType? { ResultsCore.type(source, session) }
+
+    private static func type(_ source: Source, _ session: Session) -> SessionType? {
+        switch source {
+        case .table(let key): return session.type(key)
+        case .collection(let handle): return handle.elementType
+        case .backlinks(_, _, let origin, _, _): return session.type(origin)
+        }
+    }
+
+    private static func compile(_ selection: Selection, _ type: SessionType?, _ session: Session) -> SharedStore.Query? {
+        guard let type else { return nil }
+        let filter: QuerySyntax.Predicate = selection.filters.count == 1 ? selection.filters[0] : selection.filters.isEmpty ? .always(true) : .and(selection.filters)
+        do {
+            return try SharedStore.Query(syntax: QuerySyntax(filter, orderings: selection.orderings), class: type.name, schema: session.querySchema())
+        } catch let error as QueryError {
+            misuse("Invalid query for '\(type.name)': \(error.message)")
+        } catch {
+            unreadable(error)
+        }
+    }
+
+    // MARK: Other selections from the same source
+
+    func filtered(_ predicate: QuerySyntax.Predicate) -> ResultsCore {
+        if case .collection(let handle) = source, handle.elementType == nil {
+            misuse("Querying is currently only implemented for arrays of Realm Objects")
+        }
+        var selection = selection
+        selection.filters.append(predicate)
+        return ResultsCore(session, source, selection)
+    }
+
+    func ordered(_ ordering: QuerySyntax.Ordering) -> ResultsCore {
+        var selection = selection
+        if case .collection(let handle) = source, handle.elementType == nil {
+            selection.valueOrderings.append(ResultsCore.valueOrdering(ordering))
+        } else {
+            selection.orderings.append(ordering)
+        }
+        return ResultsCore(session, source, selection)
+    }
+
+    /// Values can be sorted by themselves only.
+    private static func valueOrdering(_ ordering: QuerySyntax.Ordering) -> ValueOrdering {
+        func requireSelf(_ path: QuerySyntax.Path) {
+            if path.steps.count == 1, case .name("self") = path.steps[0] { return }
+            misuse("can only sort on 'self' for collections of values")
+        }
+        switch ordering {
+        case .sort(let keys):
+            for key in keys { requireSelf(key.path) }
+            return .sort(isAscending: keys.first?.isAscending ?? true)
+        case .distinct(let paths):
+            for path in paths { requireSelf(path) }
+            return .distinct
+        case .limit: misuse("Collections of values cannot be limited")
+        }
     }
 
     // MARK: Evaluation
 
     private func evaluate() {
-        content = reading { try makeContent() }
+        content = session.isClosed ? .none : reading { try makeContent() }
         contentStamp = session.contentStamp
     }
 
@@ -51,6 +139,7 @@ final class ResultsCore {
         switch source {
         case .table(let key):
             guard let table = session.type(key)?.table() else { return .none }
+            if let query { return .keys(key, try query.run(in: session.currentGroup())) }
             var keys: [ObjectKey] = []
             keys.reserveCapacity(table.objectCount)
             try table.forEachLeaf { leaf in
@@ -59,26 +148,54 @@ final class ResultsCore {
             return .keys(key, keys)
         case .collection(let handle):
             if handle.isInvalidated { return .none }
-            guard let list = handle.reader else { return .none }
-            if list.elementType == .link {
-                var keys: [ObjectKey] = []
-                try list.forEachLink { keys.append($0) }
-                return .keys(list.targetTable, keys)
-            }
-            return .positions(handle, Array(0..<list.count))
+            if let type = handle.elementType { return .keys(type.tableKey, try select(handle.linkKeys())) }
+            return .positions(handle, try select(handle))
         case .backlinks(let target, let object, let origin, let column, let block):
             guard !block.pointee.isDead, let table = session.type(target)?.table(), let row = try table.find(object),
                   let backlinks = table.backlinkColumns.first(where: { $0.oppositeTable == origin && $0.oppositeColumn == column }) else { return .none }
-            return .keys(origin, try row.backlinks(backlinks))
+            return .keys(origin, try select(row.backlinks(backlinks)))
         }
+    }
+
+    private func select(_ keys: [ObjectKey]) throws -> [ObjectKey] {
+        guard let query else { return keys }
+        return try query.run(in: session.currentGroup(), over: keys)
+    }
+
+    private func select(_ handle: CollectionHandle) throws -> [Int] {
+        var positions = Array(0..<handle.count)
+        for ordering in selection.valueOrderings {
+            let values = try positions.map { try handle.plainValue($0) }
+            switch ordering {
+            case .sort(let isAscending):
+                positions = positions.indices.sorted { a, b in
+                    let order = Mixed.compare(values[a], values[b])
+                    return order == 0 ? a < b : isAscending ? order < 0 : order > 0
+                }.map { positions[$0] }
+            case .distinct:
+                // Equal values need not be of one case (1 and 1.0), so they are compared and not hashed: sorted first, then neighbours.
+                let order = positions.indices.sorted { a, b in
+                    let order = Mixed.compare(values[a], values[b])
+                    return order == 0 ? a < b : order < 0
+                }
+                var kept: [Int] = []
+                for (i, index) in order.enumerated() where i == 0 || Mixed.compare(values[order[i - 1]], values[index]) != 0 { kept.append(index) }
+                positions = kept.sorted().map { positions[$0] }
+            }
+        }
+        return positions
     }
 
     // MARK: Elements
 
     var count: Int {
-        if !session.isFrozen, case .table(let key) = source {
+        if !session.isFrozen && contentStamp != session.contentStamp, case .table(let key) = source {
             session.checkConfinement()
-            return session.isClosed ? 0 : session.type(key)?.table()?.objectCount ?? 0
+            if session.isClosed { return 0 }
+            guard let query else { return session.type(key)?.table()?.objectCount ?? 0 }
+            // Counting needs no list of the objects.
+            if counted.stamp != session.contentStamp { counted = (session.contentStamp, reading { try query.count(in: session.currentGroup()) }) }
+            return counted.count
         }
         switch current() {
         case .none: return 0
@@ -88,6 +205,12 @@ final class ResultsCore {
     }
 
     func value(_ index: Int) -> _Stored {
+        if query == nil, !session.isFrozen, case .table(let key) = source {
+            session.checkConfinement()
+            let table = session.isClosed ? nil : session.type(key)?.table()
+            guard let table, let row = reading({ try table.object(at: index) }) else { outOfBounds(index, table?.objectCount ?? 0) }
+            return session.link(key, row.key.rawValue)
+        }
         switch current() {
         case .none: outOfBounds(index, 0)
         case .keys(let table, let keys):
@@ -102,8 +225,37 @@ final class ResultsCore {
     func iteration<Element: RealmCollectionValue>() -> _IterationSource<Element> {
         switch current() {
         case .none: return _IterationSource([])
-        case .keys(let table, let keys): return _IterationSource(session, table, keys: keys.map(\.rawValue))
+        case .keys(let table, let keys): return _IterationSource(session, table, keys: keys)
         case .positions(let handle, let positions): return _IterationSource(positions.map { Element._from(handle.value($0)) })
+        }
+    }
+
+    /// The position of an element; nil for objects that are not in this Realm.
+    func index(of value: _Stored) -> Int? {
+        guard let wanted = session.comparable(value) else { return nil }
+        switch current() {
+        case .none: return nil
+        case .keys(let table, let keys):
+            guard case .link(table, let key) = wanted else { return nil }
+            return keys.firstIndex(of: key)
+        case .positions(let handle, let positions):
+            return reading { try positions.firstIndex { Mixed.compare(try handle.plainValue($0), wanted) == 0 } }
+        }
+    }
+
+    /// The values of a property of all elements, or of all elements themselves.
+    func forEachValue(_ property: ManagedProperty?, _ body: (Mixed) -> Void) {
+        reading {
+            switch current() {
+            case .none: return
+            case .positions(let handle, let positions):
+                for position in positions { body(try handle.plainValue(position)) }
+            case .keys(let key, let keys):
+                guard let property, let table = session.type(key)?.table(), let column = table.column(property.columnKey) else { return }
+                for key in keys {
+                    if let row = try table.find(key) { body(try row.value(column)) }
+                }
+            }
         }
     }
 
@@ -126,7 +278,7 @@ final class ResultsCore {
     static func isSame(_ a: ResultsCore?, _ b: ResultsCore?) -> Bool {
         guard let a, let b else { return a == nil && b == nil }
         if a === b { return true }
-        guard a.session === b.session else { return false }
+        guard a.session === b.session, a.selection.isEmpty, b.selection.isEmpty else { return false }
         if case .backlinks(let table, let object, let origin, let column, _) = a.source,
            case .backlinks(let otherTable, let otherObject, let otherOrigin, let otherColumn, _) = b.source {
             return table == otherTable && object == otherObject && origin == otherOrigin && column == otherColumn
@@ -149,11 +301,11 @@ final class ResultsCore {
     /// The same elements in another session of the same file.
     func moved(to session: Session) -> ResultsCore {
         switch source {
-        case .table: return ResultsCore(session, source)
-        case .collection(let handle): return ResultsCore(session, .collection(handle.moved(to: session)))
+        case .table: return ResultsCore(session, source, selection)
+        case .collection(let handle): return ResultsCore(session, .collection(handle.moved(to: session)), selection)
         case .backlinks(let target, let object, let origin, let column, _):
             guard let type = session.type(target) else { misuse("The class is not in the schema of the Realm") }
-            return ResultsCore(session, .backlinks(of: target, object, from: origin, column, type.block))
+            return ResultsCore(session, .backlinks(of: target, object, from: origin, column, type.block), selection)
         }
     }
 }

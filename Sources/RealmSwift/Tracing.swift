@@ -98,6 +98,8 @@ enum Tracing {
 
     private static func isEqual(_ a: Any?, _ b: Any?) -> Bool {
         guard let a = ValueInput.unwrap(a), let b = ValueInput.unwrap(b) else { return false }
+        // Their equality may be that of objects that are made anew each time.
+        if let mapped = a as? any _CustomPersistable, mapped._toStored().plain == nil { return type(of: a) == type(of: b) }
         if let a = a as? any Hashable, let b = b as? any Hashable { return AnyHashable(a) == AnyHashable(b) }
         return type(of: a) == type(of: b)
     }

@@ -166,9 +166,12 @@ final class CollectionHandle {
         return list?.count ?? dictionary?.count ?? 0
     }
 
-    /// Element `index` of a list or a set.
+    /// Element `index` of a list or a set, value `index` of a dictionary.
     func value(_ index: Int) -> _Stored {
         ready()
+        if let dictionary, index >= 0, index < dictionary.count {
+            return reading { try stored(dictionary.value(index)) { try dictionary.nestedKey(index) } }
+        }
         guard let list, index >= 0, index < list.count else { outOfBounds(index, list?.count ?? 0) }
         return reading { try stored(list.value(index)) { try list.nestedKey(index) } }
     }
@@ -194,10 +197,7 @@ final class CollectionHandle {
         guard let list else { return _IterationSource([]) }
         return reading {
             if list.elementType == .link {
-                var keys: [Int64] = []
-                keys.reserveCapacity(list.count)
-                try list.forEachLink { keys.append($0.rawValue) }
-                return _IterationSource(session, list.targetTable, keys: keys)
+                return _IterationSource(session, list.targetTable, keys: try linkKeys())
             }
             var elements: [Element] = []
             elements.reserveCapacity(list.count)
@@ -208,6 +208,36 @@ final class CollectionHandle {
             }
             return _IterationSource(elements)
         }
+    }
+
+    // MARK: For results
+
+    /// The class of the objects that the collection holds; nil for a collection of values.
+    var elementType: SessionType? {
+        guard identity.salts.isEmpty, let table = type.table(), let column = table.column(identity.column), column.type == .link else { return nil }
+        return session.type(column.oppositeTable)
+    }
+
+    /// The objects of a list, a set or the values of a dictionary, in their order there.
+    func linkKeys() throws -> [ObjectKey] {
+        ready()
+        var keys: [ObjectKey] = []
+        if let list {
+            keys.reserveCapacity(list.count)
+            try list.forEachLink { keys.append($0) }
+        } else if let dictionary {
+            for index in 0..<dictionary.count {
+                if case .link(_, let key) = try dictionary.value(index) { keys.append(key) }
+            }
+        }
+        return keys
+    }
+
+    /// Element `index`, or value `index` of a dictionary, as it is stored.
+    func plainValue(_ index: Int) throws -> Mixed {
+        ready()
+        if let list { return try list.value(index) }
+        return try dictionary?.value(index) ?? .null
     }
 
     // MARK: Sets

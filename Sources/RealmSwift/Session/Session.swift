@@ -33,6 +33,7 @@ final class Session: @unchecked Sendable {
     /// Objects that are being added, with their keys: cycles of links end here.
     @exclusivity(unchecked) var adding: [ObjectIdentifier: ObjectKey] = [:]
     @exclusivity(unchecked) var copies: [Original: ObjectKey] = [:]
+    @exclusivity(unchecked) private var cachedQuerySchema: GroupQuerySchema?
     @exclusivity(unchecked) var autorefresh = true
 
     /// - Parameter reader: a version to begin with; needed by a frozen session.
@@ -103,6 +104,25 @@ final class Session: @unchecked Sendable {
             misuse("Object type '\(model.className())' is not managed by the Realm. If using a custom `objectClasses` / `objectTypes` array in your configuration, add `\(model.className())` to the list of `objectClasses` / `objectTypes`.")
         }
         return type
+    }
+
+    /// The classes as queries see them: properties by their Swift names too, and linking objects.
+    func querySchema() throws -> GroupQuerySchema {
+        if let cachedQuerySchema { return cachedQuerySchema }
+        var names = try GroupQuerySchema(currentGroup())
+        for type in allTypes where type.tableKey != .null {
+            for property in type.properties where property.property.columnName != property.name {
+                try names.addAlias(property.name, for: property.property.columnName, of: type.name)
+            }
+        }
+        for type in allTypes where type.tableKey != .null {
+            for property in type.properties where property.slot >= ManagedProperty.computedSlots && !property.columnKey.isNull {
+                try names.addLinkingObjects(property.name, of: type.name, from: property.property.objectClassName ?? "", property: property.property.originProperty ?? "")
+            }
+        }
+        // Frozen sessions are shared by threads and make theirs each time.
+        if !isFrozen { cachedQuerySchema = names }
+        return names
     }
 
     // MARK: Versions

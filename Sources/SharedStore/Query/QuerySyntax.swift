@@ -12,6 +12,12 @@ public struct QuerySyntax: Sendable {
         self.orderings = orderings
     }
 
+    /// Reads a text. `arguments` stand for its placeholders.
+    /// - Throws: `QueryError` with the place in the text.
+    public init(parsing text: String, arguments: [QueryArgument] = []) throws {
+        self = try QueryParser.parse(text, arguments: arguments)
+    }
+
     public indirect enum Predicate: Sendable {
         case always(Bool)
         case not(Predicate)

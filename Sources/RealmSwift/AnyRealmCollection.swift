@@ -1,0 +1,63 @@
+/// A collection of any kind: `List`, `MutableSet`, `Results` or `LinkingObjects`.
+public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection {
+    private let base: any RealmCollection
+    public let _core: _CollectionCore<Element>
+    private let freezeBase: () -> AnyRealmCollection
+    private let thawBase: () -> AnyRealmCollection?
+    private let isEqualTo: (any RealmCollection) -> Bool
+
+    public init<C: RealmCollection>(_ base: C) where C.Element == Element {
+        self.base = base
+        _core = base._core
+        freezeBase = { AnyRealmCollection(base.freeze()) }
+        thawBase = { base.thaw().map { AnyRealmCollection($0) } }
+        isEqualTo = { ($0 as? C) == base }
+    }
+
+    public init?(_core core: _CollectionCore<Element>) {
+        switch core.form {
+        case .unmanaged, .managed:
+            guard let list = List<Element>(_core: core) else { return nil }
+            self.init(list)
+        case .results: 
+            guard let results = Results<Element>(_core: core) else { return nil }
+            self.init(results)
+        }
+    }
+
+    public var count: Int {
+        switch _core.form {
+        case .unmanaged(let elements): elements.count
+        case .managed(let handle): handle.count
+        case .results(let core): core.count
+        }
+    }
+
+    public subscript(position: Int) -> Element {
+        switch _core.form {
+        case .unmanaged(let elements):
+            if position < 0 || position >= elements.count { outOfBounds(position, elements.count) }
+            return elements[position]
+        case .managed(let handle): return Element._from(handle.value(position))
+        case .results(let core): return Element._from(core.value(position))
+        }
+    }
+
+    public func makeIterator() -> RLMIterator<Element> {
+        switch _core.form {
+        case .unmanaged(let elements): RLMIterator(source: _IterationSource(elements))
+        case .managed(let handle): RLMIterator(source: handle.iteration())
+        case .results(let core): RLMIterator(source: core.iteration())
+        }
+    }
+
+    public var realm: Realm? { base.realm }
+    public var isInvalidated: Bool { base.isInvalidated }
+    public var isFrozen: Bool { base.isFrozen }
+    public func freeze() -> AnyRealmCollection { freezeBase() }
+    public func thaw() -> AnyRealmCollection? { thawBase() }
+    public var description: String { base.description }
+    public static func == (a: AnyRealmCollection, b: AnyRealmCollection) -> Bool { a.isEqualTo(b.base) }
+}
+
+extension AnyRealmCollection: Encodable where Element: Encodable {}
