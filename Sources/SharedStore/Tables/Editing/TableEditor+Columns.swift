@@ -242,7 +242,7 @@ extension TableEditor {
     }
 
     /// Changes between top level and embedded (file-format-2 8.6). To embedded, every object must have exactly one owner, unless
-    /// `repairing`: objects without one are deleted then, and shared ones are copied once for each further owner.
+    /// `repairing`: objects without one are deleted then, and shared ones replaced by copies, one for each owner.
     public func setKind(_ kind: TableKind, repairing: Bool = false) throws {
         if table.kind == kind { return }
         guard table.kind != .asymmetric && kind != .asymmetric else {
@@ -266,7 +266,7 @@ extension TableEditor {
                 if owners.isEmpty {
                     try deleteObject(key)
                 } else {
-                    for (backlinks, origin) in owners.dropFirst() {
+                    for (backlinks, origin) in owners {
                         let copy = try copyObject(key)
                         let other = try other(backlinks.oppositeTable)
                         try other.redirectLink(origin, try other.column(backlinks.oppositeColumn), from: key, to: copy, target: table.key)
@@ -275,6 +275,7 @@ extension TableEditor {
                         let new = try writableRow(copy)
                         setCell(new, backlinks, try BacklinkLeafEditor.add(arena, cell(new, backlinks), new.row, origin))
                     }
+                    try deleteObject(key)
                 }
             }
         }
@@ -306,7 +307,8 @@ extension TableEditor {
         return copy
     }
 
-    private func copyElements(_ source: Identity, to target: Identity) throws {
+    /// Copies the elements of a collection into an empty one of the same kind.
+    func copyElements(_ source: Identity, to target: Identity) throws {
         let (root, form) = try collection(source)
         if root == 0 { return }
         let values = form.kind == .dictionary ? try arena.memory.node(root).requiredRef(1) : root
