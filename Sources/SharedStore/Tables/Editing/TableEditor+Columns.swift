@@ -256,7 +256,7 @@ extension TableEditor {
                 guard let row = try table.find(key) else { continue }
                 var owners: [(Column, ObjectKey)] = []
                 for backlinks in table.backlinkColumns {
-                    for origin in try row.backlinks(backlinks) { owners.append((backlinks, origin)) }
+                    for origin in try row.backlinks(backlinks).sorted() { owners.append((backlinks, origin)) }
                 }
                 for (backlinks, _) in owners where backlinks.oppositeColumn.type == .mixed {
                     throw TableError.badLinkTarget(table: table.name, column: "", reason: "a Mixed value links to object \(key)")
