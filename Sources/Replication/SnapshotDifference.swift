@@ -107,6 +107,16 @@ public struct FreeExtents: Equatable, Sendable {
         return low
     }
 
+    /// True when every byte of `inner` lies in `outer`; both ascending, not touching.
+    static func covers(_ outer: [Range<Int>], _ inner: [Range<Int>]) -> Bool {
+        var i = 0
+        for r in inner {
+            while i < outer.count && outer[i].upperBound < r.upperBound { i += 1 }
+            guard i < outer.count, outer[i].lowerBound <= r.lowerBound else { return false }
+        }
+        return true
+    }
+
     /// True when every byte of `ranges` is free in this version or lies behind its end (mirroring.md 5.2).
     public func contains(_ ranges: [Range<Int>]) -> Bool {
         var i = ranges.first.map { firstBlock(endingAfter: $0.lowerBound) } ?? 0

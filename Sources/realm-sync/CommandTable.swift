@@ -8,6 +8,7 @@ enum CommandTable {
         .query,
         .watch,
         .mirror,
+        .promote,
     ]
 
     /// Finds the command that `words` begin with: two words where the first names a group, else one.

@@ -54,6 +54,52 @@ public enum Mirror {
         }
     }
 
+    /// Makes a replica a file of its own, which may be written: ends the mirroring (mirroring.md 9).
+    ///
+    /// - Returns: what was known of the mirroring; nil where the state was damaged.
+    /// - Throws: `MirrorError.notAReplica`, `MirrorError.busy` while a mirror is at work on it.
+    @discardableResult
+    public static func promote(_ path: String) throws -> MirrorState? {
+        let paths = SessionPaths(path)
+        guard MirrorImage.exists(path) else { throw OpenError.fileNotFound(path: path) }
+        guard MirrorImage.exists(paths.mirrorState) else { throw MirrorError.notAReplica(path: path) }
+        let lock = try MirrorLock(destination: path, purpose: "promotion")
+        return try withExtendedLifetime(lock) {
+            let state = try? MirrorState.read(replica: path)
+            let participant = try SessionMembership.join(path, label: "promote")
+            defer { try? participant.close(force: true) }
+            _ = try participant.writeQueue.acquire(participant.deadline)
+            defer { participant.writeQueue.release() }
+            // A mirror that died between header and version list leaves the header ahead; foreign writers do not expect that.
+            let newest = try participant.lockFile.with(.list, participant.deadline) { try VersionList(participant.lockFile).newestRecord().snapshot }
+            try participant.file.alignHeader(with: newest, participant.options.durability)
+            KillPoint.reach("promote.aligned")
+            try SystemCalls.rename(paths.mirrorState, to: paths.management + "/mirror.promoted")
+            try SystemCalls.syncDirectory(of: paths.mirrorState)
+            return state
+        }
+    }
+
+    /// What a replica tells of itself.
+    public struct ReplicaStatus: Sendable, Equatable {
+        public var state: MirrorState
+        /// The mirror that is at work on it: host, process, since when.
+        public var runner: String?
+        /// The source's version by its header; nil where the source cannot be read from here.
+        public var sourceVersion: UInt64?
+    }
+
+    /// Nil where the file is no replica. Touches nothing.
+    public static func status(_ path: String) throws -> ReplicaStatus? {
+        guard let state = try MirrorState.read(replica: path) else { return nil }
+        var version: UInt64?
+        if let file = try? DatabaseFile.open(state.source, writable: false) {
+            version = (try? file.inspect())?.snapshot.version
+            file.close()
+        }
+        return ReplicaStatus(state: state, runner: MirrorLock.holder(of: path), sourceVersion: version)
+    }
+
     /// Makes and installs an image; the caller has the mirror lock and holds the version.
     static func image(
         _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing, _ mode: MirrorState.Mode, _ options: Options
@@ -78,7 +124,7 @@ public enum Mirror {
             if let aside { options.onMessage("the old file lives on as \(aside)") }
             return (Result(snapshot: view.snapshot, usedByteCount: extents.usedByteCount, setAside: aside), state)
         } catch {
-            if !(error is MirrorError) || mode == .once { try? SystemCalls.unlink(temporary) }
+            try? SystemCalls.unlink(temporary)
             throw error
         }
     }

@@ -18,7 +18,14 @@ final class HeldSnapshot {
         }
     }
 
-    deinit { participant.release(lock) }
+    deinit { if !isLetGo { participant.release(lock) } }
+
+    private(set) var isLetGo = false
+    /// Ends the hold before the object goes; nothing of the version may be read any more.
+    func letGo() {
+        if !isLetGo { participant.release(lock) }
+        isLetGo = true
+    }
 
     var snapshot: Snapshot { lock.snapshot }
     var memory: Memory { view.memory }

@@ -1,4 +1,6 @@
+import Replication
 import SharedStore
+import SystemCalls
 
 extension Command {
     static let status = Command(
@@ -20,14 +22,17 @@ private func runStatus(_ invocation: Invocation) throws -> ExitCode {
         try member.store.status().map { SessionFacts($0, ownLabel: member.store.options.label) }
     }
     let facts = try facts(file, member, isEncrypted: key != nil)
+    let replica = try Mirror.status(path)
     if invocation.wantsJSON {
-        let members = [("path", JSONText.string(path))] + facts.members + [("session", session?.json ?? .null)]
+        let members = [("path", JSONText.string(path))] + facts.members
+            + [("session", session?.json ?? .null), ("mirror", replica.map { mirrorJSON($0) } ?? .null)]
         try invocation.output.line(JSONText.object(members).text)
         return .ok
     }
     var fields = FieldList()
     fields.add("file", path)
     facts.add(to: &fields)
+    if let replica { add(replica, to: &fields) }
     session?.add(to: &fields)
     if session == nil { fields.add("session", "none: nobody has the file open") }
     try fields.write(to: invocation.output)
@@ -45,4 +50,27 @@ private func facts(_ file: ImmutableFile, _ member: SessionMember?, isEncrypted:
     return try withExtendedLifetime(transaction) {
         try FileFacts(file, transaction.group, transaction.memory, transaction.snapshot, isEncryptedFile: isEncrypted)
     }
+}
+
+/// What a replica tells of itself: source, version, how far behind, since when.
+private func add(_ replica: Mirror.ReplicaStatus, to fields: inout FieldList) {
+    let state = replica.state
+    fields.add("mirror of", Text.visible(state.source))
+    let age = max(0, Double(SystemCalls.realTimeNanoseconds()) - Double(state.time)) / 1e9
+    var text = "version \(state.snapshot.version), seen there \(Units.text(seconds: age)) ago"
+    if let version = replica.sourceVersion {
+        text += version > state.snapshot.version ? ", \(version - state.snapshot.version) versions behind" : ", up to date"
+    } else {
+        text += "; the source cannot be read from here"
+    }
+    fields.add("mirrored", text)
+    fields.add("mirrored by", replica.runner.map { Text.oneLine($0) } ?? "nobody at the moment")
+}
+
+private func mirrorJSON(_ replica: Mirror.ReplicaStatus) -> JSONText {
+    .object([
+        ("source", .string(replica.state.source)), ("version", JSONText(replica.state.snapshot.version)),
+        ("sequence", JSONText(replica.state.sequence)), ("seenNanoseconds", JSONText(replica.state.time)),
+        ("sourceVersion", replica.sourceVersion.map { JSONText($0) } ?? .null), ("runner", JSONText(replica.runner)),
+    ])
 }
