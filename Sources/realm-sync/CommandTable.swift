@@ -9,6 +9,11 @@ enum CommandTable {
         .watch,
         .mirror,
         .promote,
+        .importJSON,
+        .copy,
+        .compact,
+        .seedBuild,
+        .seedInstall,
     ]
 
     /// Finds the command that `words` begin with: two words where the first names a group, else one.

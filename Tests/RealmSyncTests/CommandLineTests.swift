@@ -9,7 +9,10 @@ struct RealmSync {
     let errors: String
 
     @discardableResult
-    init(_ arguments: String..., environment: [String: String] = [:]) throws {
+    init(_ arguments: String..., environment: [String: String] = [:]) throws { try self.init(arguments, environment: environment) }
+
+    @discardableResult
+    init(_ arguments: [String], environment: [String: String] = [:]) throws {
         let child = try ChildProcess(product: "realm-sync", arguments, environment: environment)
         exitCode = child.waitForEnd(seconds: 60)
         output = child.output

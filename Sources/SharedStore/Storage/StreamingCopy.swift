@@ -9,8 +9,8 @@ import SystemCalls
 /// padding   an encrypted copy only: the footer ends at a page
 /// footer    top ref, cookie
 /// ```
-/// Sections of 64 MiB are not minded. Arrays of refs are packed to their smallest width, so a copy is never longer than its
-/// source; a damaged source in which nodes are reached twice is found by that.
+/// Sections of 64 MiB are not minded. Arrays of refs are packed to their smallest width, so a copy is hardly ever longer than
+/// its source; a damaged source in which nodes are reached again and again is found by a limit of twice that.
 ///
 /// Crash argument: the copy is written under another name, synced, renamed, and the directory synced. Whoever sees the
 /// final name sees the whole copy.
@@ -119,10 +119,36 @@ public struct StreamingCopy: Sendable {
     /// Writes the copy into an empty `backend`; returns its size. Nothing is synced.
     @discardableResult
     public func write(_ view: FileView, to backend: FileBackend) throws -> Int {
-        let run = CopyRun(view.memory, SequentialWriter(backend), limit: view.snapshot.logicalSize)
+        try write(view.memory, topRef: view.snapshot.topRef, limit: view.snapshot.logicalSize, to: backend)
+    }
+
+    /// Copies the version that `group` shows to `path`, which must not exist (EEXIST) and appears whole or not at all.
+    public func write(_ group: Group, toPath path: String, mode: UInt32 = 0o644, key: EncryptionKey? = nil) throws {
+        if try StreamingCopy.exists(path) { throw SystemError(call: "open", code: EEXIST, path: path) }
+        let temporary = StreamingCopy.temporaryName(for: path)
+        do {
+            let descriptor = try SystemCalls.open(temporary, O_RDWR | O_CREAT | O_EXCL, mode: mode)
+            let backend: FileBackend = key.map { EncryptedFile(descriptor: descriptor, path: temporary, key: $0) }
+                ?? PlainFile(descriptor: descriptor, path: temporary)
+            // An encrypted file is written through a span, which must outlive the writing.
+            let file = try key.map { _ in try DatabaseFile(backend: backend) }
+            defer { withExtendedLifetime(file) { backend.close() } }
+            try write(group.memory, topRef: group.topRef, limit: group.memory.state.pointee.fileLimit, to: backend)
+            try backend.syncData()
+            try SystemCalls.renameExclusively(temporary, to: path)
+        } catch {
+            try? SystemCalls.unlink(temporary)
+            throw error
+        }
+        if syncs { try SystemCalls.syncDirectory(of: path) }
+    }
+
+    @discardableResult
+    private func write(_ memory: Memory, topRef sourceTop: Int, limit: Int, to backend: FileBackend) throws -> Int {
+        let run = CopyRun(memory, SequentialWriter(backend), limit: limit)
         var header = FileHeader()
         header.topRefs = (FileHeader.streamingMark, 0)
-        header.formats = (view.snapshot.topRef == 0 ? 0 : format, 0)
+        header.formats = (sourceTop == 0 ? 0 : format, 0)
         var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
         try withUnsafeMutableBytes(of: &bytes) {
             if let p = $0.baseAddress {
@@ -130,7 +156,7 @@ public struct StreamingCopy: Sendable {
                 try run.out.append(p, FileHeader.byteCount)
             }
         }
-        let topRef = view.snapshot.topRef == 0 ? 0 : try writeTrees(run, try view.memory.node(view.snapshot.topRef))
+        let topRef = sourceTop == 0 ? 0 : try writeTrees(run, try memory.node(sourceTop))
         if backend.contentAlignment > FileHeader.footerByteCount {
             let unit = backend.contentAlignment
             while (run.out.position + FileHeader.footerByteCount) & (unit - 1) != 0 { try run.out.append(0) }
@@ -175,7 +201,7 @@ public struct StreamingCopy: Sendable {
 private final class CopyRun {
     let memory: Memory
     let out: SequentialWriter
-    /// The copy cannot be longer than this.
+    /// The copy of a sound source is not longer than this.
     private let limit: Int
     private let stack = RawList<Frame>()
     /// The elements of the arrays on the stack, one array behind the other.
@@ -193,7 +219,8 @@ private final class CopyRun {
     init(_ memory: Memory, _ out: SequentialWriter, limit: Int) {
         self.memory = memory
         self.out = out
-        self.limit = limit
+        // Nodes get other places, and arrays of refs other widths for them: a copy may be a little longer than a source without free space.
+        self.limit = 2 &* limit &+ (1 << 16)
     }
 
     deinit {
