@@ -24,7 +24,7 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
     case truncated(path: String, size: Int, position: UInt64, what: String)
     /// The header or the top array contradicts itself.
     case damaged(path: String, FormatError)
-    /// No program reads this format from here on; `format` is the number in the header.
+    /// This package neither reads nor upgrades the format; `format` is the number in the header.
     case unsupportedFormat(path: String, format: Int)
     /// The file has an older format and this way of opening does not upgrade.
     case upgradeRequired(path: String, format: Int)
@@ -76,6 +76,11 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
         case .truncated(let path, let size, let position, let what):
             "\(path): cut off: the file has \(size) bytes, \(what) should be at byte \(position)"
         case .damaged(let path, let error): "\(path): \(error)"
+        case .unsupportedFormat(let path, let format) where (1..<10).contains(format):
+            "\(path): file format \(format) is too old to be upgraded to \(FileHeader.currentFormat) (10 is the oldest that can be); "
+                + "open the file once with a program of the Realm Core 13 line or older, the last that could, and then with this one"
+        case .unsupportedFormat(let path, let format) where format > Int(FileHeader.currentFormat):
+            "\(path): file format \(format) is newer than \(FileHeader.currentFormat), the newest that this program knows; use a newer program"
         case .unsupportedFormat(let path, let format):
             "\(path): file format \(format) is not supported (supported are 10, 11 and 20 to \(FileHeader.currentFormat))"
         case .upgradeRequired(let path, let format):

@@ -41,7 +41,9 @@ public final class Store: Sendable {
         for warning in participant.warnings { options.onWarning(warning) }
         let store = Store(path: path, options: options, participant: participant, immutable: nil)
         do {
-            if participant.attachedAs.needsHistoryUpgrade && options.access == .readWrite && !store.isReplica { try store.upgradeHistory() }
+            let attachment = participant.attachedAs
+            let isBehind = attachment.needsHistoryUpgrade && options.access == .readWrite && !store.isReplica
+            if attachment.needsFormatUpgrade || isBehind { try store.upgrade() }
         } catch {
             try? store.close(force: true)
             throw error
@@ -191,14 +193,15 @@ public final class Store: Sendable {
     }
 
     /// The write mutex is held; it is given back if anything fails.
-    private func begin(_ participant: Participant, _ deadline: Deadline) throws -> WriteTransaction {
+    private func begin(_ participant: Participant, _ deadline: Deadline, upgrades: Bool = false) throws -> WriteTransaction {
         do {
             if let limit = options.versionCountMax { try participant.checkVersionCount(limit, deadline) }
             let base = try participant.acquireNewest(.live, deadline)
             do {
                 guard let writer else { preconditionFailure("a session without a writer") }
-                try writer.alignHeader(with: base.snapshot, options.durability)
-                return try WriteTransaction(self, participant, writer, base)
+                let format = try writer.alignHeader(with: base.snapshot, options.durability)
+                if format != FileHeader.currentFormat && !upgrades { throw OpenError.upgradeRequired(path: path, format: Int(format)) }
+                return try WriteTransaction(self, participant, writer, base, format: format)
             } catch {
                 participant.release(base)
                 throw error
@@ -221,15 +224,23 @@ public final class Store: Sendable {
         present.ring()
     }
 
-    /// Brings the history of the file to the present form by a commit without changes (coordination.md 3.6). Several processes may
-    /// come here at once; who is second finds it done.
-    private func upgradeHistory() throws {
-        if !options.allowsUpgrade { throw OpenError.upgradeRequired(path: path, format: Int(FileHeader.currentFormat)) }
-        let transaction = try beginWrite()
-        if transaction.storedHistorySchemaVersion < Int(options.historyType.schemaVersion) {
-            try transaction.commit()
-        } else {
-            transaction.rollback()
+    /// Brings the file to the present format, and its history to the present form, by one commit (coordination.md 3.6).
+    ///
+    /// Several processes may come here at once: what is to be done is looked for again when it is our turn to write, and who is second
+    /// finds it done. Who dies on the way leaves the file as it was: the format stands in the header's slot and becomes valid with
+    /// the version that the upgrade made.
+    private func upgrade() throws {
+        if !options.allowsUpgrade || options.access != .readWrite {
+            throw OpenError.upgradeRequired(path: path, format: Int(participant?.attachedAs.inspection.format ?? FileHeader.currentFormat))
+        }
+        let participant = try writableSession()
+        _ = try participant.writeQueue.acquire(participant.deadline)
+        let transaction = try begin(participant, participant.deadline, upgrades: true)
+        do {
+            if try transaction.upgrade() { try transaction.commit() } else { transaction.rollback() }
+        } catch {
+            if transaction.isOpen { transaction.rollback() }
+            throw error
         }
     }
 }

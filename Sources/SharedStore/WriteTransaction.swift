@@ -37,7 +37,8 @@ final class Writer: @unchecked Sendable {
     ///
     /// A writer that died between flip and publishing has left the header ahead of the list: its version never was, and its blocks
     /// are free for us, so before we write the first of them the header must not need them any more.
-    func alignHeader(with newest: Snapshot, _ durability: Durability) throws {
+    /// - Returns: the format of the newest version; the current one where it has no content.
+    func alignHeader(with newest: Snapshot, _ durability: Durability) throws -> UInt8 {
         try file.alignHeader(with: newest, durability)
     }
 }
@@ -65,13 +66,15 @@ public final class WriteTransaction {
     public private(set) var isOpen = true
 
     /// The write mutex is held and `base` is a live lock on the newest version; both are ours from here on.
-    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock) throws {
+    ///
+    /// `format` is that of the version; a commit always writes the current one, so an older one must be upgraded first.
+    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock, format: UInt8) throws {
         self.store = store
         self.participant = participant
         self.writer = writer
         self.base = base
         memory = try writer.begin(base.snapshot)
-        editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef)
+        editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef, format: format)
     }
 
     deinit { if isOpen { rollback() } }
@@ -96,6 +99,17 @@ public final class WriteTransaction {
 
     /// The history's schema version in the file as the transaction found it.
     var storedHistorySchemaVersion: Int { Arena.untag(editor.topElement(TopSlot.historySchema)) }
+
+    /// Brings what the transaction found to the present format and history, as far as it is not there yet.
+    ///
+    /// - Returns: false where there was nothing to do.
+    func upgrade() throws -> Bool {
+        check()
+        let format = editing.group.format
+        if format < FileHeader.currentFormat { try FormatUpgrade.run(editing, from: format) }
+        return format < FileHeader.currentFormat
+            || base.snapshot.topRef != 0 && storedHistorySchemaVersion < Int(store.options.historyType.schemaVersion)
+    }
 
     private func check() {
         precondition(isOpen, "the write transaction has ended; begin another one")

@@ -20,6 +20,8 @@ package struct ParticipantOptions: Sendable {
     package var createsFile = true
     /// Attach to a file of an older format too; whoever asks upgrades it in a write transaction before anything else.
     package var acceptsOlderFormats = false
+    /// Copy a file of an older format before it is upgraded, bring such a copy back, and remove old ones (see `FormatBackup`).
+    package var keepsBackups = false
     /// The key of an encrypted file; all participants must use the same one.
     package var encryptionKey: EncryptionKey?
     /// What this participant is for; others see it in the status.
@@ -69,6 +71,8 @@ package final class Participant: @unchecked Sendable {
         package var inspection: FileInspection
         /// The history in the file is older than the one we write, and must be upgraded by a write transaction.
         package var needsHistoryUpgrade: Bool
+        /// The newest version has an older format, or may have: the write transaction that upgrades it looks again.
+        package var needsFormatUpgrade: Bool
     }
 
     init(

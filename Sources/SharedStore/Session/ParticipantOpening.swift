@@ -35,7 +35,7 @@ extension Participant {
             let inspection = try file.inspect()
             try lockFile.with(.list, options.deadline) { try start(lockFile, options, inspection.snapshot) }
             lockFile.participantCount = 1
-            let attachment = Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: false)
+            let attachment = Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: false, needsFormatUpgrade: false)
             return Participant(
                 paths: SessionPaths(""), options: options, lockFile: lockFile, file: file, register: nil, attachedAs: attachment, warnings: [])
         } catch {
@@ -69,7 +69,7 @@ extension Participant {
         let isInitiator = lockFile.participantCount == 0
         let file = try openFile(paths, options, lockFile, isInitiator)
         do {
-            guard let attachment = try isInitiator ? initiate(file, paths, options, lockFile, deadline) : join(file, options, lockFile, deadline)
+            guard let attachment = try isInitiator ? initiate(file, paths, options, lockFile, deadline, &warnings) : join(file, options, lockFile, deadline)
             else {
                 file.close()
                 return nil
@@ -130,14 +130,21 @@ extension Participant {
 
     /// Steps 3 to 16 of 3.4. Nil: the file has another size now.
     private static func initiate(
-        _ file: DatabaseFile, _ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ deadline: Deadline
+        _ file: DatabaseFile, _ paths: SessionPaths, _ options: ParticipantOptions, _ lockFile: LockFile, _ deadline: Deadline,
+        _ warnings: inout [String]
     ) throws -> Attachment? {
         // What a killed session of this kind left is of no use to anybody.
         if options.durability == .memoryOnly { try file.backend.truncate(to: 0) }
         if try file.backend.size() == 0 { try file.initialize(durability: options.durability) }
         let inspection = try inspect(file)
-        try checkFormat(inspection, options, file.path)
+        let backup = options.keepsBackups && options.durability != .memoryOnly ? FormatBackup(paths) : nil
+        do { try checkFormat(inspection, options, file.path) } catch OpenError.unsupportedFormat {
+            guard let backup, backup.restore() else { throw OpenError.unsupportedFormat(path: file.path, format: Int(inspection.format)) }
+            return nil
+        }
         let needsUpgrade = try checkHistory(inspection, options, file.path)
+        if isOld(inspection) { if let reason = backup?.make(inspection.format) { warnings.append(reason) } }
+        backup?.removeExpired()
         if inspection.isStreaming {
             try file.convertFromStreamingForm(inspection, durability: options.durability)
             return nil
@@ -149,7 +156,7 @@ extension Participant {
             try ParticipantRegister.sweep(paths, lockFile, asInitiator: true, headerTop: nil, deadline)
             try start(lockFile, options, inspection.snapshot)
         }
-        return Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade)
+        return Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade, needsFormatUpgrade: isOld(inspection))
     }
 
     /// Steps 15 and 16: the session consists of one version. List mutex held, nobody is counted.
@@ -183,14 +190,24 @@ extension Participant {
             throw SessionError.incompatibleLockFile(
                 path: lockFile.path, what: "file format", ours: "\(FileHeader.currentFormat)", theirs: "\(lockFile.fileFormat)")
         }
-        _ = try lockFile.with(.list, deadline) { try VersionList(lockFile).newestRecord() }
+        let newest = try lockFile.with(.list, deadline) { try VersionList(lockFile).newestRecord() }
+        // The header is ahead of the list, perhaps for good, where an upgrade is on its way or its process has died.
+        let other = inspection.header.liveSlot == 0 ? inspection.header.formats.1 : inspection.header.formats.0
+        let mayBeOld = options.durability != .memoryOnly && other != 0 && other < FileHeader.currentFormat
+            && newest.snapshot.topRef != inspection.snapshot.topRef
+        if mayBeOld && !options.acceptsOlderFormats { throw OpenError.upgradeRequired(path: file.path, format: Int(other)) }
         let isBehind = inspection.snapshot.topRef != 0 && inspection.historySchemaVersion < Int(options.historyType.schemaVersion)
-        return Attachment(isInitiator: false, inspection: inspection, needsHistoryUpgrade: isBehind)
+        return Attachment(isInitiator: false, inspection: inspection, needsHistoryUpgrade: isBehind,
+                          needsFormatUpgrade: isOld(inspection) || mayBeOld)
     }
 
     private static func inspect(_ file: DatabaseFile) throws -> FileInspection {
         do { return try file.inspect() } catch let error as FormatError { throw OpenError.damaged(path: file.path, error) }
         catch let error as DecryptionError { throw OpenError(error) }
+    }
+
+    private static func isOld(_ inspection: FileInspection) -> Bool {
+        inspection.snapshot.topRef != 0 && inspection.format < FileHeader.currentFormat
     }
 
     /// Step 10: an undecided format belongs to a file without content.

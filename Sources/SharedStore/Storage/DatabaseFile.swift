@@ -106,15 +106,20 @@ public final class DatabaseFile: Sendable {
 
     /// Makes the header point to the version that the session calls its newest, if it does not (coordination.md 5.5, W5).
     /// Whoever writes does this first, under the write mutex.
-    package func alignHeader(with newest: Snapshot, _ durability: Durability) throws {
-        if durability == .memoryOnly { return }
+    ///
+    /// - Returns: the format of the newest version; the current one where it has no content.
+    @discardableResult
+    package func alignHeader(with newest: Snapshot, _ durability: Durability) throws -> UInt8 {
+        func decided(_ format: UInt8) -> UInt8 { format == 0 ? FileHeader.currentFormat : format }
+        if durability == .memoryOnly { return FileHeader.currentFormat }
         let header = try currentHeader()
-        if header.liveTopRef == UInt64(newest.topRef) && !header.isStreaming { return }
+        if header.liveTopRef == UInt64(newest.topRef) && !header.isStreaming { return decided(header.liveFormat) }
         let other = 1 - header.liveSlot
         // The other slot is the one that the newest version was written to, with its format.
         let knowsFormat = (other == 0 ? header.topRefs.0 : header.topRefs.1) == UInt64(newest.topRef)
         let format = knowsFormat ? (other == 0 ? header.formats.0 : header.formats.1) : newest.topRef == 0 ? 0 : FileHeader.currentFormat
         try pointHeader(to: newest.topRef, format: format, durability: durability)
+        return decided(format)
     }
 
     /// The header, by way of the span where that needs no system call.

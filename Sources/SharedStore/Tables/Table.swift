@@ -171,7 +171,9 @@ public final class Table: @unchecked Sendable {
     // MARK: Objects
 
     /// Objects of asymmetric tables are dropped by the upgrade from format 22, and not shown here (file-format-2 section 10).
-    var hidesObjects: Bool { kind == .asymmetric && format < 23 }
+    var hidesObjects: Bool { kind == .asymmetric && format < 23 && !showsAllObjects }
+    /// For the upgrade, which deletes them.
+    @exclusivity(unchecked) var showsAllObjects = false
 
     /// Number of live objects.
     public var objectCount: Int { hidesObjects ? 0 : tree.count }

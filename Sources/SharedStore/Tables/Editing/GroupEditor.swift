@@ -19,8 +19,10 @@ public final class GroupEditor {
     /// Source of salts for nested collections: their values mean nothing.
     private var saltState: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-    /// - Parameter topRef: the bound version's top array, 0 for a file that was never committed to.
-    public init(arena: Arena, topRef: Int) throws {
+    /// - Parameters:
+    ///   - topRef: the bound version's top array, 0 for a file that was never committed to.
+    ///   - format: the format in which the bound version was written; older than the current one only for its upgrade.
+    public init(arena: Arena, topRef: Int, format: UInt8 = FileHeader.currentFormat) throws {
         self.arena = arena
         if topRef == 0 {
             names = try NameArrayEditor.create(arena)
@@ -34,7 +36,7 @@ public final class GroupEditor {
             names = try arena.child(top, TopSlot.names)
             tables = try arena.child(top, TopSlot.tables)
         }
-        group = try Group(memory: arena.memory, topRef: top, format: Int(FileHeader.currentFormat))
+        group = try Group(memory: arena.memory, topRef: top, format: Int(format))
     }
 
     /// True when anything was changed.
