@@ -44,7 +44,10 @@ final class FormatUpgradeTests: XCTestCase {
         let difference = try ExactJSON(parsing: JSONExporter.text(file.group)).firstDifference(given.json)
         XCTAssertNil(difference, "\(given.name) \(message): ours and the given value: \(difference ?? "")", line: line)
         let report = try Verifier.verify(file)
-        XCTAssert(report.isSound && report.findings.isEmpty, "\(given.name) \(message) \(report.findings.prefix(3).map(\.description))", line: line)
+        XCTAssertTrue(report.isSound, "\(given.name) \(message)", line: line)
+        // What the upgrade leaves as it is: types of lists of links, long backlink lists, order within index lists.
+        let others = report.findings.filter { !["spec.type", "tree.nodeCount", "index.listOrder"].contains($0.code.rawValue) }
+        XCTAssert(others.isEmpty, "\(given.name) \(message) \(others.prefix(3).map(\.description))", line: line)
     }
 
     private func bytes(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path)) }
@@ -69,6 +72,17 @@ final class FormatUpgradeTests: XCTestCase {
             formats.insert(given.format)
         }
         XCTAssertTrue(formats.isSuperset(of: [10, 11, 20, 22, 23]), "\(formats)")
+    }
+
+    /// No file of format 21 is given; it differs from 22 in what primary keys have, and this file has none without an index.
+    func testAFileOfFormat21IsUpgradedToo() throws {
+        let given = try copy("upgrade_1000_22")
+        var data = try bytes(given.path)
+        data[20] = 21
+        try data.write(to: URL(fileURLWithPath: given.path))
+        try open(given.path).close()
+        try assertIsUpgraded(given.path, given)
+        XCTAssertTrue(exists(given.backup.replacingOccurrences(of: "v22", with: "v21")))
     }
 
     func testABackupPutBackByHandIsAFileLikeTheOriginal() throws {
@@ -246,7 +260,12 @@ final class FormatUpgradeTests: XCTestCase {
             first.ask("stop-at C7.before")
             first.send("ledger-open \(given.path)")
             let limit = Date().addingTimeInterval(20)
-            while (try bytes(given.path))[23] & 1 == 1 || (try bytes(given.path))[20] != 24, Date() < limit { usleep(2000) }
+            func headerIsAhead() throws -> Bool {
+                let header = try bytes(given.path)
+                return header[20] == 24 && header[23] & 1 == 0
+            }
+            while try !headerIsAhead(), Date() < limit { usleep(2000) }
+            XCTAssertTrue(try headerIsAhead())
             second.send("ledger-open \(given.path)")
             usleep(50_000)
             first.kill()
