@@ -129,6 +129,12 @@ public enum SystemCalls {
 
     // MARK: Size and durability
 
+    /// Sets the permission bits, whatever the process's mask says.
+    public static func setMode(_ fd: Descriptor, _ mode: UInt32, path: String = "") throws {
+        try SystemCallInterception.ask("fchmod", path, fd)
+        _ = try check("fchmod", path) { Int64(fchmod(fd, mode)) }
+    }
+
     public static func truncate(_ fd: Descriptor, to size: Int, path: String = "") throws {
         try SystemCallInterception.ask("ftruncate", path, fd, size)
         _ = try check("ftruncate", path) { CShims_ftruncate(fd, Int64(size)) }

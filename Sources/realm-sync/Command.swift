@@ -13,8 +13,10 @@ struct Command: Sendable {
     /// Runs it; what it throws becomes one line on standard error and an exit code (`Failure`).
     let run: @Sendable (Invocation) throws -> ExitCode
 
-    /// With those that every command has.
-    var allOptions: [Option] { options + [Command.help] }
+    /// With those that every command has, and `--key-env` wherever `--key-file` is.
+    var allOptions: [Option] {
+        options + (options.contains { $0.name == Option.keyFile.name } ? [.keyEnvironment] : []) + [Command.help]
+    }
 
     static let help = Option.flag("help", "h", "Show this help and exit.")
 }
@@ -34,6 +36,8 @@ struct Invocation {
 /// Options that several commands have.
 extension Option {
     static let keyFile = Option.value("key-file", "k", "K", "Read the encryption key from file K: 64 bytes, or 128 hex digits.")
+    static let keyEnvironment = Option.value("key-env", nil, "NAME",
+        "Take the encryption key from the environment variable NAME: 128 hex digits.")
     static let immutable = Option.flag("immutable", "i",
         "Read the file as it is, without joining its session and without side files; nobody may write to it meanwhile.")
     static let json = Option.flag("json", "j", "Write JSON for programs instead of text for people.")

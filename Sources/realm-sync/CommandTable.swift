@@ -14,6 +14,11 @@ enum CommandTable {
         .compact,
         .seedBuild,
         .seedInstall,
+        .upgrade,
+        .encrypt,
+        .decrypt,
+        .rekey,
+        .keygen,
     ]
 
     /// Finds the command that `words` begin with: two words where the first names a group, else one.

@@ -14,7 +14,7 @@ struct Database {
     let group: Group
     let version: UInt64
 
-    /// Opens the newest version of the file that the operand FILE names, with the key of `--key-file`.
+    /// Opens the newest version of the file that the operand FILE names, with its key.
     ///
     /// Signals that end the process first make it leave the session: a version that stays held would make the file grow until
     /// the session ends.
@@ -60,9 +60,14 @@ struct Database {
         return [0, 2].contains((try? file.group.historyType()) ?? -1)
     }
 
-    /// The key of `--key-file`, or nil.
-    static func key(_ invocation: Invocation) throws -> EncryptionKey? {
-        guard let path = invocation.arguments.string("key-file") else { return nil }
+    /// The key of `--key-file` or `--key-env`, or of the options of other names given; nil where there is neither.
+    static func key(_ invocation: Invocation, file: String = "key-file", environment: String = "key-env") throws -> EncryptionKey? {
+        let arguments = invocation.arguments
+        if let name = arguments.string(environment) {
+            if arguments.has(file) { throw arguments.usageError("--\(file) and --\(environment) are both given") }
+            return try EncryptionKey.read(environment: name)
+        }
+        guard let path = arguments.string(file) else { return nil }
         do { return try EncryptionKey.read(file: path) } catch let error as SystemError { throw OpenError(error, path: path) }
     }
 

@@ -161,6 +161,11 @@ enum SessionCommands {
             }
             return "ok"
         case "delete": return "ok \(try StoreFiles.delete(arguments.first ?? ""))"
+        // change-key PATH OLD NEW: keys by number, 0 for none (see RekeyingTests).
+        case "change-key":
+            func key(_ n: Int) throws -> EncryptionKey? { n == 0 ? nil : try EncryptionKey((0..<64).map { UInt8(truncatingIfNeeded: $0 * n + n) }) }
+            try StoreFiles.changeKey(arguments.first ?? "", from: key(number(1, 0)), to: key(number(2, 0)))
+            return "ok"
         default: return nil
         }
     }

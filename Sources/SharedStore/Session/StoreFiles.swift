@@ -43,6 +43,9 @@ public enum StoreFiles {
         return existed
     }
 
+    /// Where the copy lies that is made before the file at `path` is upgraded from `format`.
+    public static func backupPath(_ path: String, ofFormat format: Int) -> String { SessionPaths(path).backup(ofFormat: format) }
+
     @discardableResult
     private static func remove(_ path: String) throws -> Bool {
         do {

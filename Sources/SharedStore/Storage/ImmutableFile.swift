@@ -128,6 +128,7 @@ extension OpenError {
         case .outOfBounds: "it is out of bounds; the file is cut off or not encrypted"
         case .interruptedFirstWrite: "its first write was interrupted"
         case .authenticationFailed: "its checksum is wrong"
+        case .countersDisagree: "its metadata is damaged"
         case .unstable(let seconds): "somebody kept writing it for \(seconds) seconds"
         }
         self = .decryptionFailed(path: error.path, page: error.position / PageGeometry.pageByteCount, reason: reason)

@@ -59,7 +59,8 @@ private func verifyAlone(_ path: String, _ options: VerifierOptions) throws -> V
     throw CommandFailure(.tryAgain, "\(path): was written to while it was read; try again, or stop those who write")
 }
 
-private func verifyEncrypted(_ path: String, _ key: EncryptionKey, _ options: VerifierOptions) throws -> VerificationReport {
+/// Verifies an encrypted file that nobody writes to.
+func verifyEncrypted(_ path: String, _ key: EncryptionKey, _ options: VerifierOptions) throws -> VerificationReport {
     let file = try ImmutableFile(path: path, key: key)
     var logicalSize = file.layout.fileLimit
     if file.layout.isStreaming, file.layout.topRef != 0 {

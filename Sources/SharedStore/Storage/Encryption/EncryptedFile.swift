@@ -7,6 +7,9 @@ import SystemCalls
 /// Each span has its own decrypted pages. Writes go to the pages of the newest span, gathered until `flush`: a page is encrypted once
 /// for all that a commit changes in it, and at most once between two syncs.
 ///
+/// A file that is written without being mapped (a copy, from its beginning to its end) has pages of its own, which are given back as
+/// soon as they are written: a copy takes no more memory than its buffers.
+///
 /// Sendable: the list of pages is behind a lock; writing is the business of the holder of the write mutex alone.
 public final class EncryptedFile: FileBackend, @unchecked Sendable {
     private let descriptor: SystemCalls.Descriptor
@@ -15,6 +18,8 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     private struct State {
         var isOpen = true
         var newest: EncryptedPages?
+        /// Memory of `newest` where nobody has mapped the file.
+        var window: UnsafeMutableRawBufferPointer?
     }
     private let state = Mutex(State())
 
@@ -31,6 +36,8 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     public override func close() {
         let wasOpen = state.withLock { state in
             defer { state.isOpen = false; state.newest = nil }
+            if let window = state.window, let base = window.baseAddress { SystemCalls.unmap(base, length: window.count) }
+            state.window = nil
             return state.isOpen
         }
         if wasOpen { SystemCalls.close(descriptor) }
@@ -57,15 +64,40 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
         try state.withLock { state in
             try state.newest?.flush()
             state.newest = pages
+            if let window = state.window, let base = window.baseAddress { SystemCalls.unmap(base, length: window.count) }
+            state.window = nil
         }
         return pages
     }
 
     private func pages() throws -> EncryptedPages {
-        guard let pages = state.withLock({ $0.newest }) else {
-            throw SystemError(call: "read", code: EBADF, path: path)
+        try state.withLock { state in
+            if let pages = state.newest { return pages }
+            if !state.isOpen { throw SystemError(call: "read", code: EBADF, path: path) }
+            let window = try Self.reserve(path)
+            guard let base = window.baseAddress else { throw SystemError(call: "mmap", code: ENOMEM, path: path) }
+            do {
+                let pages = try EncryptedPages(descriptor: descriptor, path: path, key: key, base: base, byteCount: window.count, markers: markers)
+                state.newest = pages
+                state.window = window
+                return pages
+            } catch {
+                SystemCalls.unmap(base, length: window.count)
+                throw error
+            }
         }
-        return pages
+    }
+
+    /// Address space for as long a file as this machine lets us have.
+    private static func reserve(_ path: String) throws -> UnsafeMutableRawBufferPointer {
+        var length = 1 << 40
+        while true {
+            do {
+                let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+                let base = try SystemCalls.map(length: length, protection: PROT_READ | PROT_WRITE, flags: flags, path: path)
+                return UnsafeMutableRawBufferPointer(start: base, count: length)
+            } catch let error as SystemError where error.code == ENOMEM && length > 1 << 30 { length >>= 1 }
+        }
     }
 
     public override func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int) throws -> Int {
@@ -75,8 +107,18 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
         return count
     }
 
-    public override func write(_ bytes: UnsafeRawBufferPointer, at position: Int) throws { try pages().write(bytes, at: position) }
-    public override func flush() throws { try pages().flush() }
+    public override func write(_ bytes: UnsafeRawBufferPointer, at position: Int) throws {
+        let pages = try pages()
+        if let window = state.withLock({ $0.window }), bytes.count > window.count - position {
+            throw SystemError(call: "write", code: EFBIG, path: path)
+        }
+        try pages.write(bytes, at: position)
+    }
+
+    public override func flush() throws {
+        let pages = try pages()
+        try state.withLock({ $0.window != nil }) ? pages.flushAndGiveBackMemory() : pages.flush()
+    }
     public override func discard() { state.withLock { $0.newest }?.discard() }
 
     public override func preallocate(to size: Int) throws {

@@ -6,6 +6,8 @@ import SystemCalls
 public struct DecryptionError: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Reason: Equatable, Sendable {
         case neverWritten, outOfBounds, interruptedFirstWrite, authenticationFailed
+        /// The two counters of the page's metadata do not follow each other, so one of them is damaged.
+        case countersDisagree
         /// Another process kept writing the page for longer than this.
         case unstable(seconds: Int)
     }
@@ -21,6 +23,7 @@ public struct DecryptionError: Error, Equatable, Sendable, CustomStringConvertib
         case .interruptedFirstWrite: "\(path): decryption failed: the first write of the page at \(position) was interrupted"
         case .authenticationFailed:
             "\(path): decryption failed: page at \(position) failed the HMAC check; either the encryption key is incorrect or the data is corrupted"
+        case .countersDisagree: "\(path): decryption failed: the metadata of the page at \(position) is damaged"
         case .unstable(let seconds): "\(path): decryption failed: unable to decrypt the page at \(position) after \(seconds) seconds"
         }
     }
@@ -180,7 +183,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             memset(base + position, 0, PageGeometry.pageByteCount)
             remember(page, PageEntry.Seal())
         case .failure(let reason):
-            guard forWriting, reason != .authenticationFailed, reason != .unstable(seconds: 5) else {
+            guard forWriting, reason != .authenticationFailed, reason != .countersDisagree, reason != .unstable(seconds: 5) else {
                 throw DecryptionError(path: path, position: position, reason: reason)
             }
             memset(base + position, 0, PageGeometry.pageByteCount)
@@ -220,6 +223,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         let tag = try cipher.seal(sealed, iv: 0)
         let seal: PageEntry.Seal
         if tag.hasSameTag(as: e.current) {
+            // No tag covers the counters, but every writer lets the latest follow the one before (file-format-3 8.4, 8.5): a damaged one,
+            // or an entry that was read while it was written, would garble the first bytes of the page.
+            if e.previous.iv != 0 && e.current.iv != PageEntry.counter(after: e.previous.iv) { return .failure(.countersDisagree) }
             seal = e.current
         } else if e.previous.iv == 0 {
             return isZero(sealed) ? .zeros : .failure(.interruptedFirstWrite)
@@ -320,6 +326,20 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         dirty.removeAll(keepingCapacity: true)
     }
 
+    /// As `flush`; the memory of the written pages goes back to the system, and they are decrypted again when they are next touched.
+    func flushAndGiveBackMemory() throws {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        let pages = dirty.sorted()
+        for page in pages {
+            try writePage(page)
+            dirty.remove(page)
+        }
+        guard let first = pages.first, let last = pages.last else { return }
+        for page in first...last { marks[page] = 0 }
+        SystemCalls.discard(base + (first << 12), length: (last + 1 - first) << 12)
+    }
+
     private func writePage(_ page: Int) throws {
         let position = page << 12
         // Another process may have advanced the counter: refresh the entry from the file, never reuse a counter.
@@ -332,8 +352,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         if e.current.iv != 0, page < seals.count, seals[page].iv != 0, seals[page] == e.previous, seals[page] != e.current { e.current = e.previous }
         e.previous = e.current
         repeat {
-            e.current.iv = e.current.iv &+ 1
-            if e.current.iv == 0 { e.current.iv = 1 }
+            e.current.iv = PageEntry.counter(after: e.current.iv)
             try cipher.encrypt(base + position, into: sealed, iv: e.current.iv, position: position)
             e.current = try cipher.seal(sealed, iv: e.current.iv)
         } while e.current.hasSameTag(as: e.previous)

@@ -49,6 +49,9 @@ public struct PageEntry: Equatable, Sendable {
         public static func == (a: Seal, b: Seal) -> Bool { a.iv == b.iv && a.hasSameTag(as: b) }
     }
 
+    /// The counter of the encryption that follows one with this counter: 0 is left out, it stands for "never".
+    static func counter(after counter: UInt32) -> UInt32 { counter == .max ? 1 : counter + 1 }
+
     public var current = Seal()
     public var previous = Seal()
     public init() {}

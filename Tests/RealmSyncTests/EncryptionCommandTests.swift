@@ -1,0 +1,91 @@
+import Foundation
+import Glibc
+import TestSupport
+import XCTest
+
+/// keygen, encrypt, decrypt, rekey, upgrade, and keys for every command.
+final class EncryptionCommandTests: XCTestCase {
+    private let scratch = ScratchDirectory("EncryptionCommands")
+    private var path: String { scratch.file("a.realm") }
+
+    override func setUpWithError() throws {
+        try FileManager.default.copyItem(atPath: Fixtures.core14 + "/relationships.realm", toPath: path)
+    }
+
+    private func export(_ arguments: String...) throws -> ExactJSON {
+        let child = try ChildProcess(product: "realm-sync", ["export", path, "--immutable"] + arguments)
+        XCTAssertEqual(child.waitForEnd(seconds: 60), 0, child.errors)
+        return try ExactJSON(parsing: Array(child.output.utf8))
+    }
+
+    private func succeed(_ run: RealmSync, line: UInt = #line) { XCTAssertEqual(run.exitCode, 0, run.errors, line: line) }
+
+    func testAFileIsEncryptedGivenAnotherKeyAndDecrypted() throws {
+        let expected = try export(), first = scratch.file("first.key"), second = scratch.file("second.key")
+        succeed(try RealmSync("keygen", first))
+        succeed(try RealmSync("keygen", second, "--hex"))
+        XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: first)).count, 64)
+        XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: second)).count, 129)
+        for key in [first, second] {
+            let mode = try XCTUnwrap(FileManager.default.attributesOfItem(atPath: key)[.posixPermissions] as? NSNumber)
+            XCTAssertEqual(mode.uint16Value, 0o600)
+        }
+        let again = try RealmSync("keygen", first)
+        XCTAssertEqual(again.exitCode, 73, again.errors)
+
+        succeed(try RealmSync("encrypt", path, "--key-file", first))
+        XCTAssertEqual(try export("--key-file", first), expected)
+        XCTAssertEqual(try RealmSync("export", path).exitCode, 65)
+        XCTAssertEqual(try RealmSync("verify", path, "--key-file", first).exitCode, 0)
+        succeed(try RealmSync("rekey", path, "--key-file", first, "--new-key-file", second))
+        XCTAssertEqual(try RealmSync("export", path, "--key-file", first).exitCode, 65)
+        XCTAssertEqual(try export("--key-file", second), expected)
+        let digits = try String(contentsOfFile: second, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        let byVariable = try RealmSync("export", path, "--immutable", "--key-env", "A_KEY", environment: ["A_KEY": digits])
+        XCTAssertEqual(try ExactJSON(parsing: Array(byVariable.output.utf8)), expected, byVariable.errors)
+        succeed(try RealmSync("decrypt", path, "--key-env", "A_KEY", environment: ["A_KEY": digits]))
+        XCTAssertEqual(try export(), expected)
+    }
+
+    func testKeysThatAreMissingTwiceOrWrongAndFilesInUseAreRefusedAndNothingChanges() throws {
+        let key = scratch.file("a.key")
+        succeed(try RealmSync("keygen", key))
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        for (arguments, code, text) in [
+            (["encrypt", path], Int32(64), "--key-file"), (["decrypt", path], 64, "--key-file"),
+            (["rekey", path, "--key-file", key], 64, "--new-key-file"), (["decrypt", path, "--key-file", key], 65, "not encrypted"),
+            (["export", path, "--key-file", key, "--key-env", "X"], 64, "both"), (["export", path, "--key-env", "NO_SUCH_KEY"], 64, "NO_SUCH_KEY"),
+            (["encrypt", scratch.file("none"), "--key-file", key], 66, "no such file"),
+        ] {
+            let child = try ChildProcess(product: "realm-sync", arguments)
+            XCTAssertEqual(child.waitForEnd(seconds: 60), code, "\(arguments) \(child.errors)")
+            XCTAssertTrue(child.errors.contains(text), "\(arguments) \(child.errors)")
+        }
+        let peer = try TestProcess()
+        XCTAssertTrue(peer.ask("open \(path) create=0").hasPrefix("ok"))
+        XCTAssertEqual(try RealmSync("encrypt", path, "--key-file", key).exitCode, 75)
+        peer.finish()
+        XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before)
+    }
+
+    func testUpgradeSaysWhatItWouldDoAndThenDoesIt() throws {
+        XCTAssertTrue(try RealmSync("upgrade", path).output.contains("nothing to do"))
+        guard let older = Fixtures.older else { throw XCTSkip("the files of older formats are not beside the package; their upgrade was not tested") }
+        let old = scratch.file("old.realm"), backup = scratch.file("old.v22.backup.realm")
+        try FileManager.default.copyItem(atPath: older + "/upgrade_1000_22.realm", toPath: old)
+        let before = try Data(contentsOf: URL(fileURLWithPath: old))
+        let dry = try RealmSync("upgrade", old, "--dry-run")
+        succeed(dry)
+        XCTAssertTrue(dry.output.contains("would be upgraded from format 22 to 24") && dry.output.contains(backup), dry.output)
+        XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: old)), before)
+        XCTAssertFalse(FileManager.default.fileExists(atPath: backup))
+        let run = try RealmSync("upgrade", old)
+        succeed(run)
+        XCTAssertTrue(run.output.contains("upgraded from format 22 to 24"), run.output)
+        XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: backup)), before)
+        let given = try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: older + "/upgrade_1000_22.json")))
+        XCTAssertNil(try ExactJSON(parsing: Array(RealmSync("export", old).output.utf8)).firstDifference(given))
+        try FileManager.default.copyItem(atPath: older + "/sync-client-history-refuse.realm", toPath: scratch.file("sync.realm"))
+        XCTAssertEqual(try RealmSync("upgrade", scratch.file("sync.realm"), "--dry-run").exitCode, 65)
+    }
+}
