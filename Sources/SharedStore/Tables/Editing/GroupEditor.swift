@@ -144,6 +144,7 @@ public final class GroupEditor {
             }
         }
         try editor.removeAllLinksOut()
+        try editor.eraseOppositeColumns()
         changes.eraseTable(key)
         try editor.releaseAll()
         editors[key.slot] = nil

@@ -155,6 +155,16 @@ extension TableEditor {
         }
     }
 
+    /// Removes the backlink columns that other tables have for the columns of this one, which is about to go.
+    func eraseOppositeColumns() throws {
+        for column in table.publicColumns where column.type == .link || column.type == .mixed {
+            for other in try group.group.tables() where other.key != table.key {
+                guard let backlinks = other.backlinkColumn(from: column) else { continue }
+                try group.editor(other.key).eraseColumn(backlinks.key)
+            }
+        }
+    }
+
     /// Removes a column of any kind from spec and clusters; the other side of its links has been dealt with.
     private func eraseColumn(_ key: ColumnKey) throws {
         let column = try column(key)
@@ -250,6 +260,9 @@ extension TableEditor {
         }
         if kind == .embedded {
             if table.primaryKeyColumn != nil { throw TableError.primaryKeyIsFixed(table: table.name) }
+            for backlinks in table.backlinkColumns where backlinks.oppositeColumn.type == .link && backlinks.oppositeColumn.collectionKind == .set {
+                throw TableError.badLinkTarget(table: table.name, column: "", reason: "a set links to the class")
+            }
             var keys: [ObjectKey] = []
             try table.forEachLeaf { leaf in for i in 0..<leaf.count { keys.append(leaf.key(i)) } }
             for key in keys {
