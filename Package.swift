@@ -31,7 +31,7 @@ let package = Package(
         .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
 
         // Programs of the developers: measured, fuzzed, killed.
-        .executableTarget(name: "Benchmarks", dependencies: ["SharedStore", "Notifier", "SystemCalls", "CSQLite", "CLMDB"], path: "Benchmarks"),
+        .executableTarget(name: "Benchmarks", dependencies: ["SharedStore", "Replication", "Notifier", "SystemCalls", "CSQLite", "CLMDB"], path: "Benchmarks"),
         .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Fuzzer"),
         // A process that tests start, stop and kill: opens a file and does what its arguments say.
         .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication"], path: "Tests/TestParticipant"),

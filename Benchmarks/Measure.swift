@@ -36,11 +36,15 @@ func short(_ value: Double) -> String {
     return text + prefix
 }
 
-func printTitle(_ title: String) { print("\n\(title)") }
+func printTitle(_ title: String) {
+    print("\n\(title)")
+    fflush(nil)
+}
 
 func printLine(_ name: String, _ value: Double, _ unit: String, _ note: String = "") {
     let padded = name + String(repeating: " ", count: max(1, 46 - name.utf8.count))
     let figure = short(value) + unit
+    defer { fflush(nil) }
     print("  \(padded)\(String(repeating: " ", count: max(0, 12 - figure.utf8.count)))\(figure)   \(note)")
 }
 
