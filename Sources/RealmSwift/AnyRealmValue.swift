@@ -74,6 +74,7 @@ extension AnyRealmValue: _RealmSchemaDiscoverable, _HasPersistedType, _Persistab
         case .object(let object): return mixedObject(object)
         case .list(let list): return .list(list)
         case .dictionary(let map): return .dictionary(map)
+        case .input: stored.mismatch(AnyRealmValue.self)
         case .plain(let mixed):
             switch mixed {
             case .null, .list, .dictionary: return .none

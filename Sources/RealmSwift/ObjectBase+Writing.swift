@@ -16,10 +16,13 @@ extension ObjectBase {
         if property.slot >= ManagedProperty.computedSlots { misuse("Cannot set the linking objects '\(schemaName).\(property.name)'") }
         guard let session, let type = managedType else { misuse("Object is not managed") }
         session.requireWriteTransaction()
-        if property.property.isPrimaryKey { misuse("Primary key can't be changed after an object is inserted.") }
+        if property.property.isPrimaryKey && !session.isMigrating { misuse("Primary key can't be changed after an object is inserted.") }
         let target = _WriteTarget(type, ObjectKey(objectKey), property, .error)
         if !DynamicInput.write(value, to: target, nested: .error) {
-            misuse(ValueInput.message(value, DynamicInput.shape(of: property.property, session), "\(schemaName).\(property.name)"))
+            let message = ValueInput.message(value, DynamicInput.shape(of: property.property, session), "\(schemaName).\(property.name)")
+            // A migration that gives a value which does not fit fails as a whole; the file stays as it was.
+            if session.isMigrating { return session.migrationFailures.append(message) }
+            misuse(message)
         }
     }
 }

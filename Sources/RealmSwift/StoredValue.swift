@@ -12,6 +12,8 @@ public struct _Stored {
         case object(ObjectBase)
         case list(List<AnyRealmValue>)
         case dictionary(Map<String, AnyRealmValue>)
+        /// What an embedded object is to be made from, in its place: a dictionary, an array or an object.
+        case input(Any)
     }
     var content: Content
     /// Where a link was read; nil for values that come from Swift.
@@ -58,6 +60,7 @@ public struct _Stored {
         case .object(let object): return object
         case .list(let list): return list
         case .dictionary(let map): return map
+        case .input(let value): return value
         case .plain(let mixed):
             switch mixed {
             case .null, .list, .dictionary: return nil

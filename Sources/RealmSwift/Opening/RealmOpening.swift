@@ -11,21 +11,26 @@ enum RealmOpening {
         if ClassInfo.isMakingSample {
             misuse("A model's init() opens a Realm. Initializers are called to learn about the class and must not use Realms: make such properties lazy.")
         }
-        let path = configuration.fileURL?.path ?? ""
         let (schema, classes) = try model(configuration)
+        return try session(configuration, schema, classes, at: confinement)
+    }
+
+    /// - Parameter classes: the models behind the classes of `schema`; those without one give dynamic objects.
+    static func session(_ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo], at confinement: Confinement) throws -> Session {
+        let path = configuration.fileURL?.path ?? ""
         let entry = OriginRegistry.shared.entry(OriginRegistry.key(configuration))
         entry.lock.lock()
         defer { entry.lock.unlock() }
         do {
             var origin = try origin(entry, configuration)
-            if try SchemaMigrator.prepare(origin, schema, classes, configuration, path: path) == .needsNewFile {
+            if try SchemaMigration.prepare(origin, schema, configuration, path: path) == .needsNewFile {
                 origin = try remake(entry, configuration, &origin)
-                _ = try SchemaMigrator.prepare(origin, schema, classes, configuration, path: path)
+                _ = try SchemaMigration.prepare(origin, schema, configuration, path: path)
             }
             let session = try origin.cache.session(at: confinement) {
                 try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: confinement, reader: origin.beginRead())
             }
-            if Set(session.schema.objectSchema.map(\.className)) != Set(schema.objectSchema.map(\.className)) && session.configuration.objectTypes != nil || session.schema != schema {
+            if session.schema != schema {
                 throw Realm.Error(.fail, "Realm at path '\(path)' already opened on current thread with different schema.", path: path)
             }
             return session
@@ -79,16 +84,25 @@ enum RealmOpening {
         try copySeed(configuration, to: path)
         if configuration.readOnly {
             if !FileManager.default.fileExists(atPath: path) { throw OpenError.fileNotFound(path: path) }
-            return ImmutableOrigin(try ImmutableFile(path: path))
+            return ImmutableOrigin(try ImmutableFile(path: path, key: encryptionKey(configuration)))
         }
         return StoreOrigin(try Store.open(path, options(configuration)))
     }
 
-    private static func options(_ configuration: Realm.Configuration) -> StoreOptions {
+    private static func options(_ configuration: Realm.Configuration) throws -> StoreOptions {
         var options = StoreOptions()
         options.label = ProcessInfo.processInfo.processName
+        options.encryptionKey = try encryptionKey(configuration)
         options.versionCountMax = configuration.maximumNumberOfActiveVersions.map { Int(clamping: $0) }
         return options
+    }
+
+    /// Nil for a plain file; also for every file while `REALM_DISABLE_ENCRYPTION=YES` is set, for debugging.
+    static func encryptionKey(_ configuration: Realm.Configuration) throws -> EncryptionKey? { try encryptionKey(configuration.encryptionKey) }
+
+    static func encryptionKey(_ key: Data?) throws -> EncryptionKey? {
+        guard let key, ProcessInfo.processInfo.environment["REALM_DISABLE_ENCRYPTION"] != "YES" else { return nil }
+        return try EncryptionKey(Array(key))
     }
 
     /// Where there is no file yet, the seed is copied to it: under a name of its own first, so that nobody ever sees half of it.
@@ -134,6 +148,7 @@ extension Realm.Error {
         case let error as OpenError: Code(error)
         case let error as SessionError: Code(error)
         case let error as SystemError: Code(error)
+        case let error as SchemaError: Code(error)
         case is FormatError: .invalidDatabase
         case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: .fileNotFound
         case let error as CocoaError where error.code == .fileWriteNoPermission || error.code == .fileReadNoPermission: .filePermissionDenied
@@ -146,6 +161,13 @@ extension Realm.Error {
 }
 
 extension Realm.Error.Code {
+    init(_ error: SchemaError) {
+        self = switch error {
+        case .invalidSchema, .renameRefused: .fail
+        default: .schemaMismatch
+        }
+    }
+
     init(_ error: OpenError) {
         self = switch error {
         case .fileNotFound: .fileNotFound

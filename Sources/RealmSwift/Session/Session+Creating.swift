@@ -35,6 +35,14 @@ extension Session {
         return key
     }
 
+    /// Fills a new or existing embedded object from a value of any form.
+    func fill(_ type: SessionType, _ key: ObjectKey, from input: Any, _ policy: Realm.UpdatePolicy, isNew: Bool) {
+        var given: [String: Any?] = [:]
+        let names = type.properties.filter { $0.slot < ManagedProperty.computedSlots }.map(\.name)
+        ValueInput.forEachValue(of: input, type.name, names) { given.updateValue($1, forKey: $0) }
+        fill(type, key, given, sample: isNew ? type.info.map { ModelRuntime.make($0.type) } : nil, isNew ? .all : policy, nested: policy)
+    }
+
     private func original(_ value: Any) -> Original? {
         guard let object = ValueInput.unwrap(value) as? ObjectBase, let session = object.session, let type = object.managedType else { return nil }
         return Original(session: ObjectIdentifier(session), table: type.tableKey, key: object.objectKey)
@@ -57,7 +65,7 @@ extension Session {
 
     /// Writes given values; those that are missing come from `sample`, an unmanaged instance with defaults.
     private func fill(_ type: SessionType, _ key: ObjectKey, _ given: [String: Any?], sample: ObjectBase?, _ policy: Realm.UpdatePolicy, nested: Realm.UpdatePolicy) {
-        for property in type.properties where property.slot < ManagedProperty.computedSlots && !property.property.isPrimaryKey {
+        for property in type.properties where property.slot < ManagedProperty.computedSlots && (!property.property.isPrimaryKey || isMigrating) {
             let target = _WriteTarget(type, key, property, policy)
             if let value = given[property.name] {
                 if !DynamicInput.write(value, to: target, nested: nested) {
@@ -78,12 +86,7 @@ extension Session {
         } else if !(input is [String: Any?]) && !(input is [Any?]) {
             return nil
         }
-        if type.isEmbedded {
-            guard let info = type.info else { return nil }
-            let object = ModelRuntime.make(info.type)
-            ValueInput.populate(object, with: input)
-            return _Stored(.object(object))
-        }
+        if type.isEmbedded { return _Stored(.input(input)) }
         return _Stored(.link(type.tableKey, create(type, input, policy)), in: self)
     }
 }

@@ -24,6 +24,7 @@ extension Session {
         case .object(let object):
             let (type, key) = ensureManaged(object, policy)
             return Prepared(mixed: .link(type.tableKey, key))
+        case .input(let input): misuse("Invalid value '\(input)' of type '\(Swift.type(of: input))' for a link")
         case .list: return Prepared(mixed: .list, collection: value.content)
         case .dictionary: return Prepared(mixed: .dictionary, collection: value.content)
         }
@@ -97,13 +98,28 @@ extension Session {
 
     // MARK: Embedded objects
 
-    /// The object that is to be copied into a new embedded one; nil for null.
-    func newEmbedded(_ value: _Stored, _ type: SessionType) -> ObjectBase? {
+    /// What a new embedded object is made from.
+    enum EmbeddedSource {
+        /// Becomes the accessor of the new object.
+        case object(ObjectBase)
+        case input(Any)
+    }
+
+    /// Nil for null.
+    func newEmbedded(_ value: _Stored, _ type: SessionType) -> EmbeddedSource? {
         if value.isNull { return nil }
+        if case .input(let input) = value.content { return .input(input) }
         guard let object = value.object(as: type.info?.type ?? DynamicObject.self) else { misuse("An embedded object of the class '\(type.name)' is expected") }
         if object.schemaName != type.name { misuse("An embedded object of the class '\(type.name)' is expected, not of '\(object.schemaName)'") }
         if object.block != nil { misuse("Can't set link to existing managed embedded object") }
-        return object
+        return .object(object)
+    }
+
+    func fill(_ source: EmbeddedSource, _ type: SessionType, _ key: ObjectKey, _ policy: Realm.UpdatePolicy, isNew: Bool = true) {
+        switch source {
+        case .object(let object): fill(object, type, key, policy, isNew: isNew)
+        case .input(let input): fill(type, key, from: input, policy, isNew: isNew)
+        }
     }
 
     private func writeEmbedded(_ value: _Stored, to column: Column, of key: ObjectKey, in type: SessionType, _ target: SessionType, _ policy: Realm.UpdatePolicy) {

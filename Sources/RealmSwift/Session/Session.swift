@@ -26,6 +26,12 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var types: [SessionType?] = []
     @exclusivity(unchecked) private var typesByName: [String: SessionType] = [:]
     @exclusivity(unchecked) private(set) var isClosed = false
+    /// The session of the new objects of a migration: their primary keys are ordinary properties.
+    let isMigrating: Bool
+    /// What the migration block did wrong.
+    @exclusivity(unchecked) var migrationFailures: [String] = []
+    /// Classes of before `rebind`, which accessors may still point to.
+    @exclusivity(unchecked) private var formerTypes: [SessionType] = []
     /// Counts the changes of the running write transaction and the versions, so that results know when to run again.
     @exclusivity(unchecked) var contentStamp: UInt64 = 1
     /// Objects that the running write transaction made, to be invalidated where it is undone.
@@ -38,7 +44,7 @@ final class Session: @unchecked Sendable {
 
     /// - Parameter reader: a version to begin with; needed by a frozen session.
     init(origin: SessionOrigin, configuration: Realm.Configuration, schema: Schema, classes: [ClassInfo], confinement: Confinement,
-         isFrozen: Bool = false, reader: SessionReader) throws {
+         isFrozen: Bool = false, migrating writer: (any SessionWriter)? = nil, reader: SessionReader) throws {
         self.origin = origin
         self.configuration = configuration
         self.schema = schema
@@ -46,6 +52,8 @@ final class Session: @unchecked Sendable {
         self.confinement = confinement
         frozenFrom = isFrozen ? origin : nil
         self.reader = reader
+        self.writer = writer
+        isMigrating = writer != nil
         try bind(classes)
         if isFrozen { for type in allTypes { _ = try type.loadTable() } }
     }
@@ -68,6 +76,23 @@ final class Session: @unchecked Sendable {
             adopt(SessionType(self, name: objectSchema.className, info: nil, tableKey: table.key, isEmbedded: table.kind == .embedded,
                               properties: try properties(of: objectSchema, table, group)))
         }
+    }
+
+    /// Finds tables and columns again, after a migration changed them.
+    func rebind() {
+        for type in allTypes { type.forgetTable() }
+        formerTypes += allTypes
+        types = []
+        typesByName = [:]
+        cachedQuerySchema = nil
+        contentChanged()
+        reading { try bind(classes) }
+    }
+
+    /// The write transaction goes on without the session.
+    func endMigration() {
+        writer = nil
+        close()
     }
 
     private func adopt(_ type: SessionType) {
@@ -209,7 +234,7 @@ final class Session: @unchecked Sendable {
                 misuse("Object is managed by another Realm")
             }
             return object.managedType.map { .link($0.tableKey, ObjectKey(object.objectKey)) }
-        case .list, .dictionary: return nil
+        case .list, .dictionary, .input: return nil
         }
     }
 }

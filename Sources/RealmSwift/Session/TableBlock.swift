@@ -59,6 +59,8 @@ final class SessionType {
     let properties: [ManagedProperty]
     let primaryKey: ManagedProperty?
     private(set) var block: UnsafeMutablePointer<TableBlock>
+    /// Keeps the table that the block points to.
+    private var tableOwner: Table?
     private let positions: [String: Int]
     /// Blocks of before an invalidation, kept since accessors may still point to them.
     private var oldBlocks: [UnsafeMutablePointer<TableBlock>] = []
@@ -74,7 +76,7 @@ final class SessionType {
         self.tableKey = tableKey
         self.isEmbedded = isEmbedded
         self.properties = properties
-        primaryKey = properties.first { $0.property.isPrimaryKey }
+        primaryKey = session.isMigrating ? nil : properties.first { $0.property.isPrimaryKey }
         positions = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
         metadata = info.map { unsafeBitCast($0.type as AnyClass, to: UnsafeRawPointer.self) }
         instanceSize = info.map { ModelRuntime.instanceSize($0.type) } ?? 0
@@ -121,6 +123,7 @@ final class SessionType {
         }
         for slot in 0..<block.pointee.columnCount { block.pointee.columns[slot] = nil }
         for column in table.columns { block.pointee.columns[column.key.leafIndex + 1] = column }
+        tableOwner = table
         block.pointee.table = Unmanaged.passUnretained(table)
         return table
     }
@@ -133,6 +136,7 @@ final class SessionType {
     func forgetTable() {
         block.pointee.stamp &+= 1
         block.pointee.table = nil
+        tableOwner = nil
     }
 
     /// All accessors become invalid, for good.
@@ -140,6 +144,7 @@ final class SessionType {
         block.pointee.stamp = .max
         block.pointee.isDead = true
         block.pointee.table = nil
+        tableOwner = nil
         oldBlocks.append(block)
         block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
         block.initialize(to: SessionType.makeBlock(self, session))
