@@ -198,6 +198,26 @@ final class SchemaChangeTests: XCTestCase {
         XCTAssertEqual(outcome, .migrated)
     }
 
+    func testKeysAreComparedByTheirBytesAndNotAsSwiftComparesTexts() throws {
+        let store = try Store.inMemory()
+        let name = PropertySchema(name: "name", type: .string)
+        _ = try SchemaChanger.open(store, thing([name]), version: 0)
+        // Equal for Swift, one letter composed and one of two parts.
+        let texts = ["\u{E9}", "e\u{301}"]
+        XCTAssertEqual(texts[0], texts[1])
+        try store.write { transaction in
+            let table = try transaction.editor.editor(named: "class_Thing")
+            for text in texts { try table.set("name", of: table.createObject(), to: .string(text)) }
+        }
+        XCTAssertEqual(try SchemaChanger.open(store, thing([name], primaryKey: "name"), version: 1), .changed)
+        try store.write { transaction in
+            let table = try transaction.editor.editor(named: "class_Thing")
+            for (i, text) in texts.enumerated() {
+                XCTAssertEqual(try table.table.find(primaryKey: .string(text))?.key, ObjectKey(Int64(i)))
+            }
+        }
+    }
+
     func testASchemaThatOnlyGrowsKeepsWhatOthersHave() throws {
         let store = try Store.inMemory()
         let a = PropertySchema(name: "a", type: .int), b = PropertySchema(name: "b", type: .int)

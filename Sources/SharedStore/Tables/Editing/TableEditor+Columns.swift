@@ -235,19 +235,28 @@ extension TableEditor {
                 throw TableError.notIndexable(table: table.name, column: table.name(of: column))
             }
             if column.attributes.contains(.fullTextIndexed) { try removeIndex(key) }
-            try checkUnique(column)
-            setTopElement(TableSlot.primaryKey, Arena.tag(Int(key.rawValue)))
-            try reloadSchema()
+            let hadIndex = isIndexed(try self.column(key))
             try buildIndex(try self.column(key))
+            do { try checkUnique(try self.column(key)) } catch {
+                if !hadIndex { try dropIndex(try self.column(key)) }
+                throw error
+            }
+            setTopElement(TableSlot.primaryKey, Arena.tag(Int(key.rawValue)))
         }
         try reloadSchema()
     }
 
+    /// Throws where two objects have the same value, byte for byte. The column has a general index.
     private func checkUnique(_ column: Column) throws {
-        var seen = Set<Mixed>()
+        guard let index = try SearchIndex(table, column) else { return }
         try table.forEachObject { row in
             let value = try row.value(column)
-            if !seen.insert(value).inserted { throw TableError.duplicatePrimaryKey(table: table.name, value: "\(value)") }
+            var count = 0
+            try index.forEachRow(value) { _ in
+                count += 1
+                return count < 2
+            }
+            if count > 1 { throw TableError.duplicatePrimaryKey(table: table.name, value: "\(value)") }
         }
     }
 
