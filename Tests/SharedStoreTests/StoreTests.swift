@@ -179,7 +179,10 @@ class StoreTests: XCTestCase {
                 for i in 0..<50 {
                     do {
                         try store.write { _ = try $0.editor.editor(named: "class_Person").createObject(primaryKey: .int(Int64(writer * 1000 + i))) }
-                        _ = try store.beginRead().group.table(ofClass: "Person")!.objectCount
+                        // The transaction must outlive the look: without it the version may be overwritten.
+                        let reader = try store.beginRead()
+                        _ = try reader.group.table(ofClass: "Person")!.objectCount
+                        reader.end()
                     } catch { XCTFail("\(error)") }
                 }
             }
