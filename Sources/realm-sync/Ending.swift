@@ -9,6 +9,12 @@ enum Ending {
     }
 
     private static let duties = Mutex(Duties())
+    private static let isEnding = Atomic<Bool>(false)
+
+    /// Waits for the end where a signal is about to bring it: what fails because the duties were done meanwhile is no failure.
+    static func waitIfEnding() {
+        while isEnding.load(ordering: .acquiring) { pause() }
+    }
 
     /// Runs `start`, whose result brings a duty, and remembers `duty`. A signal that comes meanwhile waits until both are
     /// done, so
@@ -63,6 +69,7 @@ enum Ending {
         while true {
             signals.wait()
             guard let signal = signals.next() else { continue }
+            isEnding.store(true, ordering: .releasing)
             run()
             Glibc.signal(signal.rawValue, SIG_DFL)
             kill(getpid(), signal.rawValue)

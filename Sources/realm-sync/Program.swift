@@ -18,6 +18,7 @@ enum Program {
         } catch {
             // What was written before the failure is worth having; that flushing may fail too adds nothing.
             if !(error is OutputStream.Closed) { try? output.flush() }
+            Ending.waitIfEnding()
             return Failure(error).report(on: console)
         }
     }
