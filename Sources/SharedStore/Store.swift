@@ -61,8 +61,9 @@ public final class Store: Sendable {
 
     /// Leaves the session. A second call does nothing. A store that is given up without `close` closes itself.
     ///
-    /// - Parameter force: close although transactions are open; they must not be used any more. A write transaction must be ended first.
-    /// - Throws: `SessionError.openTransactions`, and the store stays open.
+    /// - Parameter force: close although read transactions are open; they must not be used any more.
+    /// - Throws: `SessionError.openTransactions`, and the store stays open. Write transactions, and threads that wait for one, cannot be
+    ///   closed by force.
     public func close(force: Bool = false) throws {
         recent.withLock { $0 = nil }
         try participant?.close(force: force)
@@ -81,6 +82,8 @@ public final class Store: Sendable {
     ///   database is in memory only.
     public func compact(deadline: Deadline? = nil) throws -> Bool {
         let participant = try writableSession()
+        try participant.beginWriting()
+        defer { participant.endWriting() }
         return try participant.compact(deadline ?? participant.deadline) {
             recent.withLock { $0 = nil }
             writer?.use(participant.file)
@@ -149,14 +152,27 @@ public final class Store: Sendable {
         let participant = try writableSession()
         let limit = deadline ?? participant.deadline
         Watchdog.shared.expectActivity()
-        _ = try participant.writeQueue.acquire(limit)
+        try participant.beginWriting()
+        do { _ = try participant.writeQueue.acquire(limit) } catch {
+            participant.endWriting()
+            throw error
+        }
         return try begin(participant, limit)
     }
 
     /// Begins a write transaction if nobody writes at the moment; nil otherwise.
     public func tryBeginWrite() throws -> WriteTransaction? {
         let participant = try writableSession()
-        guard try participant.writeQueue.tryAcquire() != nil else { return nil }
+        try participant.beginWriting()
+        do {
+            if try participant.writeQueue.tryAcquire() == nil {
+                participant.endWriting()
+                return nil
+            }
+        } catch {
+            participant.endWriting()
+            throw error
+        }
         return try begin(participant, participant.deadline)
     }
 
@@ -201,6 +217,7 @@ public final class Store: Sendable {
                 guard let writer else { preconditionFailure("a session without a writer") }
                 let format = try writer.alignHeader(with: base.snapshot, options.durability)
                 if format != FileHeader.currentFormat && !upgrades { throw OpenError.upgradeRequired(path: path, format: Int(format)) }
+                writer.settle(participant)
                 return try WriteTransaction(self, participant, writer, base, format: format)
             } catch {
                 participant.release(base)
@@ -208,6 +225,7 @@ public final class Store: Sendable {
             }
         } catch {
             participant.writeQueue.release()
+            participant.endWriting()
             throw error
         }
     }

@@ -1,4 +1,4 @@
-import CShims
+import Glibc
 
 /// What a participant writes with: working memory and free space, kept from one commit to the next.
 ///
@@ -33,6 +33,25 @@ final class Writer: @unchecked Sendable {
         return fresh
     }
 
+    /// The lock on the version that the header shows, while later ones are published that it does not show yet (5.6). Its space
+    /// cannot be used meanwhile, so the file stays whole through any crash.
+    private(set) var unsynced: ReadLock?
+
+    /// Keeps the version that the header shows, `base`, until `settle`.
+    func deferSync(_ base: ReadLock, _ participant: Participant) throws {
+        if unsynced != nil { return }
+        unsynced = try participant.acquire(.live, version: base.snapshot.version)
+        participant.setKeepsHeaderVersion(true)
+    }
+
+    /// The header shows the newest version: nothing older has to be kept for its sake.
+    func settle(_ participant: Participant) {
+        guard let lock = unsynced else { return }
+        unsynced = nil
+        participant.setKeepsHeaderVersion(false)
+        participant.release(lock)
+    }
+
     /// Makes the header point to the version that the session calls its newest (coordination.md 5.5, W5).
     ///
     /// A writer that died between flip and publishing has left the header ahead of the list: its version never was, and its blocks
@@ -59,7 +78,7 @@ public final class WriteTransaction {
     public let store: Store
     private let participant: Participant
     private let writer: Writer
-    private let thread = CShims_gettid()
+    private let thread = pthread_self()
     private var base: ReadLock
     private var memory: WorkingMemory
     private var editing: GroupEditor
@@ -113,7 +132,7 @@ public final class WriteTransaction {
 
     private func check() {
         precondition(isOpen, "the write transaction has ended; begin another one")
-        precondition(CShims_gettid() == thread, "a write transaction belongs to the thread that began it; end it there")
+        precondition(pthread_equal(pthread_self(), thread) != 0, "a write transaction belongs to the thread that began it; end it there")
     }
 
     // MARK: Ending
@@ -130,23 +149,30 @@ public final class WriteTransaction {
     }
 
     /// Commits, and holds the new version for reading.
+    /// - Throws: as `commit`; or `CommittedError` where the changes are committed but cannot be read.
     public func commitAndRead() throws -> ReadTransaction {
         let next = try publish()
         // Nobody else can publish or purge before we let the write mutex go, so the version is there.
-        do {
-            let lock = try participant.acquireNewest(.live)
+        let lock: ReadLock
+        do { lock = try participant.acquireNewest(.live) } catch {
             finish()
-            return ReadTransaction(store, try store.reader(of: lock.snapshot), lock)
-        } catch {
-            if isOpen { finish() }
+            throw CommittedError(version: next.version, underlying: error)
+        }
+        finish()
+        do { return ReadTransaction(store, try store.reader(of: lock.snapshot), lock) } catch {
+            participant.release(lock)
             throw CommittedError(version: next.version, underlying: error)
         }
     }
 
     /// Commits, and goes on with a new write transaction on the new version, without letting anybody in between.
+    ///
+    /// - Parameter syncing: false for a commit of a batch in a durable session: everybody sees the new version at once, but it survives a
+    ///   power cut, or the death of all who have the file open, only after `sync`, after the next syncing commit, or after the end of this
+    ///   transaction. Until then the file as it was before the batch is what survives.
     /// - Throws: as `commit`; or `CommittedError` where the changes are committed but there is no going on.
-    public func commitAndContinue() throws {
-        let next = try publish()
+    public func commitAndContinue(syncing: Bool = true) throws {
+        let next = try publish(syncing: syncing)
         do {
             let lock = try participant.acquireNewest(.live)
             participant.release(base)
@@ -159,9 +185,21 @@ public final class WriteTransaction {
         }
     }
 
-    /// Forgets all changes.
+    /// Makes all commits of a batch durable. Does nothing where they are.
+    ///
+    /// When it throws, they are visible but not durable, and the version before the batch is kept: call again, or let the next
+    /// write transaction of anybody do it.
+    public func sync() throws {
+        check()
+        if writer.unsynced == nil { return }
+        try writer.alignHeader(with: base.snapshot, store.options.durability)
+        writer.settle(participant)
+    }
+
+    /// Forgets all changes since the last commit. A batch without `sync` is made durable first, if that is possible.
     public func rollback() {
         check()
+        try? sync()
         memory.end()
         finish()
     }
@@ -172,20 +210,22 @@ public final class WriteTransaction {
         // Before the next writer comes, so that its purge does not find our lock (C10).
         participant.release(base)
         participant.writeQueue.release()
+        participant.endWriting()
     }
 
     /// C1 to C9. When it throws, the transaction is over and nothing was published.
-    private func publish() throws -> Snapshot {
+    private func publish(syncing: Bool = true) throws -> Snapshot {
         check()
-        do { return try publishOrThrow() } catch {
+        do { return try publishOrThrow(syncing: syncing) } catch {
             writer.committer.forgetFreeSpace()
+            try? sync()
             memory.end()
             finish()
             throw error
         }
     }
 
-    private func publishOrThrow() throws -> Snapshot {
+    private func publishOrThrow(syncing: Bool) throws -> Snapshot {
         let durability = store.options.durability
         let lockFile = participant.lockFile
         let list = VersionList(lockFile)
@@ -204,7 +244,13 @@ public final class WriteTransaction {
             KillPoint.reach("C3.stored")
         }
         KillPoint.reach("C5.before")
-        try writer.committer.flip(durability)
+        if syncing || durability != .full {
+            try writer.committer.flip(durability)
+        } else {
+            try writer.deferSync(base, participant)
+            // An encrypted page must not be written twice without a sync in between (file-format-3 section 8).
+            if writer.file.backend.contentAlignment > 1 { try writer.file.backend.syncData() }
+        }
         KillPoint.reach("C7.before")
         try lockFile.with(.list, deadline) {
             lockFile.commitInCriticalPhase = true
@@ -213,6 +259,7 @@ public final class WriteTransaction {
         }
         KillPoint.reach("C7.after")
         writer.committer.didPublish()
+        if syncing { writer.settle(participant) }
         memory.end()
         // From here on the commit has happened, whatever goes wrong: numbers and wake-ups come again with the next one (W7 to W9).
         try? participant.announce(version: next.version, numberOfVersions: pinned.versions.count + 1, deadline)

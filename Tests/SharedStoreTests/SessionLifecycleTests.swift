@@ -61,6 +61,32 @@ final class SessionLifecycleTests: XCTestCase {
         try assertFileIsSound()
     }
 
+    func testAnEncryptedFileStaysEncryptedThroughCompaction() throws {
+        let key = try EncryptionKey((0..<64).map { UInt8($0) })
+        var options = StoreOptions()
+        options.encryptionKey = key
+        let store = try Store.open(path, options)
+        try store.write { transaction in
+            let table = try transaction.editor.createTable("class_Thing")
+            try table.addColumn("value", .int)
+            for i in 0..<5000 { try table.setInt(table.column(named: "value"), of: table.createObject(), to: Int64(i) << 40) }
+        }
+        for _ in 0..<3 { try store.write { try $0.editor.editor(named: "class_Thing").deleteObject(ObjectKey(Int64($0.baseVersion))) } }
+        XCTAssertTrue(try store.compact())
+        let reader = try store.beginRead()
+        XCTAssertEqual(try reader.group.table(named: "class_Thing")?.objectCount, 4997)
+        reader.end()
+        try store.write {
+            let table = try $0.editor.editor(named: "class_Thing")
+            try table.deleteObject(XCTUnwrap(table.table.object(at: 4000)).key)
+        }
+        try store.close()
+        XCTAssertThrowsError(try ImmutableFile(path: path))
+        let file = try ImmutableFile(path: path, key: key)
+        XCTAssertEqual(try file.group.table(named: "class_Thing")?.objectCount, 4996)
+        XCTAssertTrue(try Verifier.verify(file).isSound)
+    }
+
     func testAKilledParticipantDoesNotStandInTheWayOfCompaction() throws {
         try makeLooseFile()
         let process = try participant(), victim = try participant()

@@ -121,13 +121,16 @@ final class SessionVersionListTests: XCTestCase {
         }
         XCTAssertEqual(try records().count, 401)
         // The rest is filled by hand: publishing searches from the front each time.
-        while try file.with(.list, soon, list.capacity) < LockFile.recordCountMax {
-            for index in 0..<(try file.with(.list, soon, list.capacity)) {
+        var filled = 0
+        while try list.capacity() < LockFile.recordCountMax {
+            let capacity = try list.capacity()
+            defer { filled = capacity }
+            for index in filled..<capacity {
                 let at = LockFile.recordsOffset + index * LockFile.recordByteCount
                 if file.base.loadUnaligned(fromByteOffset: at, as: UInt64.self) == 0 {
-                    for (offset, value) in [(0, UInt64(index) + 1000), (8, 8000), (16, 800)] {
-                        file.base.storeBytes(of: value, toByteOffset: at + offset, as: UInt64.self)
-                    }
+                    file.base.storeBytes(of: UInt64(index) + 1000, toByteOffset: at, as: UInt64.self)
+                    file.base.storeBytes(of: 8000, toByteOffset: at + 8, as: UInt64.self)
+                    file.base.storeBytes(of: 800, toByteOffset: at + 16, as: UInt64.self)
                 }
             }
             try publish(UInt64(1_000_000))

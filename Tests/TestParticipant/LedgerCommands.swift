@@ -68,6 +68,17 @@ enum LedgerCommands {
                 reader.end()
             }
             return "ok"
+        // ledger-batch TIMES SEED: commits without syncs; the transaction stays open.
+        case "ledger-batch":
+            var random = Random(state: UInt64(number(1, 1)))
+            let batch = try current.beginWrite()
+            writing = batch
+            var last: Int64 = 0
+            for _ in 0..<number(0, 1) {
+                last = try transfer(batch, &random)
+                try batch.commitAndContinue(syncing: false)
+            }
+            return "ok \(last)"
         case "ledger-begin":
             writing = try current.beginWrite()
             var random = Random(state: 1)

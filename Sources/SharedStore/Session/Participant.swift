@@ -46,7 +46,7 @@ package struct ParticipantOptions: Sendable {
 /// Thread rules: may be used from any thread; a mutex is always given back by the thread that took it. Must not be used in a
 /// child made by `fork`.
 package final class Participant: @unchecked Sendable {
-    // Sendable: the parts are; `phase` is behind a mutex.
+    // Sendable: the parts are; `state` is behind a mutex.
     package let paths: SessionPaths
     package let options: ParticipantOptions
     package let lockFile: LockFile
@@ -62,7 +62,14 @@ package final class Participant: @unchecked Sendable {
     private let broadcaster: ConditionBroadcaster
     private let watch: Watchdog.Registration?
     private enum Phase { case open, closing, closed, abandoned }
-    private let phase = Mutex(Phase.open)
+    private struct State {
+        var phase = Phase.open
+        /// Write transactions that are open or waited for.
+        var writerCount = 0
+        /// The header is behind the newest version, and one of our locks protects the version that it shows.
+        var keepsHeaderVersion = false
+    }
+    private let state = Mutex(State())
 
     /// The state of the file at the moment of attaching.
     package struct Attachment: Sendable {
@@ -123,13 +130,26 @@ package final class Participant: @unchecked Sendable {
 
     /// Nothing goes on here any more, and closing counts nobody out: we are not counted.
     func abandon() {
-        phase.withLock { $0 = .abandoned }
+        state.withLock { $0.phase = .abandoned }
         readLocks.end()
     }
 
     package func checkOpen() throws {
-        if phase.withLock({ $0 != .open }) { throw SessionError.closed(path: paths.file) }
+        if state.withLock({ $0.phase != .open }) { throw SessionError.closed(path: paths.file) }
     }
+
+    /// Announces a write transaction: nobody can close before `endWriting`.
+    package func beginWriting() throws {
+        try state.withLock { state in
+            if state.phase != .open { throw SessionError.closed(path: paths.file) }
+            state.writerCount += 1
+        }
+    }
+
+    /// Says whether one of our locks protects the version that the header shows (5.6).
+    func setKeepsHeaderVersion(_ keeps: Bool) { state.withLock { $0.keepsHeaderVersion = keeps } }
+
+    package func endWriting() { state.withLock { $0.writerCount -= 1 } }
 
     // MARK: Versions
 
@@ -228,42 +248,48 @@ package final class Participant: @unchecked Sendable {
     ///
     /// Where the session's locks are not to be had in time (a stopped peer holds them), we leave without counting ourselves out, as
     /// a killed process would, and the next living participant sweeps what we left.
-    /// - Parameter force: give back locks that are still in use; their transactions must not be used any more.
-    /// - Parameter leavingPins: what we hold stays as long as `ParticipantOptions.pinGrace` says, for a successor.
-    /// - Throws: `openTransactions`, and nothing was changed.
+    /// - Parameter force: give back read locks that are still in use; their transactions must not be used any more.
+    /// - Parameter leavingPins: what we hold stays as long as `ParticipantOptions.pinGrace` says, for a successor. We stay counted so
+    ///   long: where nobody is counted others may make the version list anew, and what we hold would be a lock of somebody else's.
+    /// - Throws: `openTransactions`, and nothing was changed; writers cannot be closed by force.
     package func close(force: Bool = false, leavingPins: Bool = false) throws {
-        let before: Phase = try phase.withLock { phase in
-            let before = phase
-            if phase != .open && phase != .abandoned { return before }
-            let open = readLocks.openCount
-            if before == .open && open > 0 && !force && !leavingPins { throw SessionError.openTransactions(path: paths.file, count: open) }
-            phase = .closing
+        var mayLeave = false
+        let before: Phase = try state.withLock { state in
+            let before = state.phase
+            if before != .open && before != .abandoned { return before }
+            // A batch whose sync failed: who gave its lock back would expose the version that the header needs. We leave like a
+            // killed process; a sweeper keeps that lock until somebody's write transaction has set the header right.
+            mayLeave = before == .open && !state.keepsHeaderVersion && !(leavingPins && register != nil && readLocks.openCount > 0)
+            let readers = readLocks.openCount - (state.keepsHeaderVersion ? 1 : 0)
+            let open = (force || leavingPins || before == .abandoned ? 0 : readers) + state.writerCount
+            if open > 0 { throw SessionError.openTransactions(path: paths.file, count: open) }
+            state.phase = .closing
             return before
         }
         if before != .open && before != .abandoned { return }
         watch?.cancel()
         readLocks.end()
         let deadline = deadline
-        if before == .open, (try? lockFile.lock(.control, deadline)) != nil {
-            leave(deadline, leavingPins: leavingPins && register != nil)
+        if mayLeave, (try? lockFile.lock(.control, deadline)) != nil {
+            leave(deadline)
             lockFile.unlock(.control)
         }
         file.close()
         register?.close()
         lockFile.close(keepingMapping: !broadcaster.stop())
-        phase.withLock { $0 = .closed }
+        state.withLock { $0.phase = .closed }
     }
 
     /// Counts us out; control mutex held.
-    private func leave(_ deadline: Deadline, leavingPins: Bool) {
+    private func leave(_ deadline: Deadline) {
         KillPoint.reach("close.locked")
-        if !leavingPins { guard (try? lockFile.with(.list, deadline, { readLocks.dropAll() })) != nil else { return } }
+        guard (try? lockFile.with(.list, deadline, { readLocks.dropAll() })) != nil else { return }
         register?.setCounted(false)
         KillPoint.reach("close.between-register-and-count")
         let count = lockFile.participantCount
         if count > 0 { lockFile.participantCount = count - 1 }
         if count <= 1 && options.durability == .memoryOnly && !paths.file.isEmpty { try? SystemCalls.unlink(paths.file) }
-        if !leavingPins { register?.removeFile() }
+        register?.removeFile()
     }
 }
 

@@ -18,7 +18,7 @@ import SystemCalls
 ///
 /// *Grace* (0 but for mirrors): for so long after its death, reckoned from when it was first found dead, a participant's pins stay,
 /// so that a successor with the same label can take them over and go on where it stopped. They are bounded in time, so what they
-/// cost is bounded too.
+/// cost is bounded too. The dead one stays counted as long, else others could make the version list anew under its entries.
 ///
 /// Invariants: the owner holds an open-file-description lock on the file as long as it lives, so the lock's absence *is* death;
 /// an entry is only written in the same critical section (list mutex) as the count that it stands for, and says "held" only while
@@ -270,7 +270,7 @@ package final class ParticipantRegister: @unchecked Sendable {
                 contents.mark != 0, contents.mark == lockFile.sessionMark,
                 contents.device == lockFile.device, contents.inode == lockFile.inode
             {
-                if contents.label != claiming, try isInGrace(contents, descriptor, path, lockFile) { continue }
+                if contents.label != claiming, try isInGrace(contents, descriptor, path) { continue }
                 isDone = try giveBack(contents, descriptor, path, lockFile, headerTop, deadline)
             }
             if isDone {
@@ -281,8 +281,8 @@ package final class ParticipantRegister: @unchecked Sendable {
         return swept
     }
 
-    /// True where the dead owner's pins stay for a while; it is counted out all the same.
-    private static func isInGrace(_ contents: Contents, _ descriptor: Int32, _ path: String, _ lockFile: LockFile) throws -> Bool {
+    /// True where the dead owner's pins stay for a while. It stays counted so long: entries imply a counted participant.
+    private static func isInGrace(_ contents: Contents, _ descriptor: Int32, _ path: String) throws -> Bool {
         if contents.grace == 0 || contents.entries.isEmpty { return false }
         let now = UInt64(SystemCalls.realTimeNanoseconds())
         if contents.foundDead != 0 {
@@ -290,10 +290,6 @@ package final class ParticipantRegister: @unchecked Sendable {
             return now >= contents.foundDead && now - contents.foundDead < UInt64(contents.grace) * 1_000_000_000
         }
         try withUnsafeBytes(of: now) { try SystemCalls.write(descriptor, $0, at: Offset.foundDead, path: path) }
-        if contents.isCounted {
-            try withUnsafeBytes(of: UInt32(0)) { try SystemCalls.write(descriptor, $0, at: Offset.counted, path: path) }
-            if lockFile.participantCount > 1 { lockFile.participantCount -= 1 }
-        }
         return true
     }
 

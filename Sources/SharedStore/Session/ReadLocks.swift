@@ -156,7 +156,11 @@ package final class ReadLocks: Sendable {
             if s.entries[index][lock.kind].count == 0 { s.idleCount += 1 }
             return s.entries[index][lock.kind].count == 0
         }
-        if isLast { releaseIdle(deadline) }
+        if isLast {
+            try? go(deadline) { s in s.idleCount == 0 ? () : nil } _: {
+                try file.with(.list, deadline) { drop(Int(lock.index), lock.kind, evenUsed: false) }
+            }
+        }
     }
 
     /// Lowers the shared counts of all entries that nobody here uses any more.
@@ -188,20 +192,23 @@ package final class ReadLocks: Sendable {
     package func resume() { state.withLock { $0.isSuspended = false } }
 
     private func dropHeld(evenUsed: Bool) {
+        for index in 0..<state.withLock({ $0.entries.count }) {
+            for kind in [VersionList.Kind.live, .frozen] { drop(index, kind, evenUsed: evenUsed) }
+        }
+    }
+
+    /// Lowers the shared count of one entry; list mutex held.
+    private func drop(_ index: Int, _ kind: VersionList.Kind, evenUsed: Bool) {
         state.withLock { s in
-            for index in s.entries.indices {
-                for kind in [VersionList.Kind.live, .frozen] {
-                    let use = s.entries[index][kind]
-                    guard use.held, evenUsed || use.count == 0 else { continue }
-                    // The register first: if we die in between, a count is lost, but never given back twice.
-                    register?.noteReleased(kind, index: UInt32(index))
-                    KillPoint.reach("read-lock.between-register-and-count")
-                    try? list.release(kind, index: UInt32(index))
-                    if use.count == 0 { s.idleCount -= 1 }
-                    s.openCount -= use.count
-                    s.entries[index][kind] = Use()
-                }
-            }
+            let use = s.entries[index][kind]
+            guard use.held, evenUsed || use.count == 0 else { return }
+            // The register first: if we die in between, a count is lost, but never given back twice.
+            register?.noteReleased(kind, index: UInt32(index))
+            KillPoint.reach("read-lock.between-register-and-count")
+            try? list.release(kind, index: UInt32(index))
+            if use.count == 0 { s.idleCount -= 1 }
+            s.openCount -= use.count
+            s.entries[index][kind] = Use()
         }
     }
 }

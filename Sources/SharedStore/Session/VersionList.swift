@@ -213,28 +213,44 @@ package struct VersionList {
             CShims_store_u64(p, 0)
             for offset in [24, 28, 32] { CShims_store_u32(p + offset, 0) }
         }
-        let all = try records()
-        guard all.contains(where: { $0.index == newestIndex }) else { throw unusable("the newest entry of the version list is free") }
-        let oldestFull = all.lazy.filter { $0.full > 0 }.map(\.snapshot.version).min() ?? UInt64.max
-        var pinned: [PinnedVersion] = []
-        var dropped: [Record] = []
-        for record in all {
-            let isFull = record.snapshot.version >= oldestFull
-            // The newest is never dropped; our own live lock on it says the same.
-            if record.live > 0 || record.frozen > 0 || isFull || record.index == newestIndex {
-                pinned.append(PinnedVersion(snapshot: record.snapshot, isLive: record.live > 0 || isFull || record.index == newestIndex))
-            } else {
-                dropped.append(record)
-            }
+        let capacity = try capacity()
+        var oldestFull = UInt64.max
+        for index in 0..<capacity where CShims_load_u32(unchecked(index) + 32) > 0 {
+            let version = CShims_load_u64(unchecked(index))
+            if version != 0 { oldestFull = min(oldestFull, version) }
         }
-        pinned.sort { $0.snapshot.version < $1.snapshot.version }
+        var pinned: [PinnedVersion] = []
+        pinned.reserveCapacity(4)
+        var newestIsThere = false
+        for index in 0..<capacity where isReachable(index, newestIndex, oldestFull) {
+            guard let record = try copy(index) else { continue }
+            let isNewest = record.index == newestIndex
+            newestIsThere = newestIsThere || isNewest
+            // The newest is never dropped; the writer's own live lock on it says the same.
+            let isLive = record.live > 0 || record.snapshot.version >= oldestFull || isNewest
+            pinned.append(PinnedVersion(snapshot: record.snapshot, isLive: isLive))
+        }
+        guard newestIsThere else { throw unusable("the newest entry of the version list is free") }
+        if pinned.count > 1 { pinned.sort { $0.snapshot.version < $1.snapshot.version } }
         let oldest = pinned[0].snapshot.version
-        for record in dropped {
-            let p = unchecked(Int(record.index))
+        var droppedYoungerEntry = false
+        for index in 0..<capacity {
+            let p = unchecked(index)
+            let version = CShims_load_u64(p)
+            if version == 0 || isReachable(index, newestIndex, oldestFull) { continue }
+            if version > oldest { droppedYoungerEntry = true }
             CShims_store_u64(p, 0)
             CShims_store_u64(p + 8, UInt64.max)
             CShims_store_u64(p + 16, UInt64.max)
         }
-        return PinnedVersions(versions: pinned, droppedYoungerEntry: dropped.contains { $0.snapshot.version > oldest })
+        return PinnedVersions(versions: pinned, droppedYoungerEntry: droppedYoungerEntry)
+    }
+
+    /// A record that is in use: held by somebody, or the newest (4.4).
+    private func isReachable(_ index: Int, _ newest: UInt32, _ oldestFull: UInt64) -> Bool {
+        let p = unchecked(index)
+        let version = CShims_load_u64(p)
+        if version == 0 { return false }
+        return index == newest || CShims_load_u32(p + 24) > 0 || CShims_load_u32(p + 28) > 0 || version >= oldestFull
     }
 }

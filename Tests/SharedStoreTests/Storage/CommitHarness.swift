@@ -89,6 +89,15 @@ struct Census {
         extents.sort { $0.position < $1.position }
     }
 
+    /// All nodes one behind the other.
+    func nodeBytes(_ view: FileView) throws -> Data {
+        var all = Data(capacity: usedBytes)
+        for e in extents where !e.isFree {
+            all.append(try view.memory.bytes(at: e.position, length: e.length).assumingMemoryBound(to: UInt8.self), count: e.length)
+        }
+        return all
+    }
+
     /// Header, nodes and free blocks cover the file, each byte once; no node crosses a section.
     func checkTiling(_ snapshot: Snapshot, _ line: UInt = #line) -> Bool {
         var end = 24
@@ -120,7 +129,7 @@ final class CommitHarness {
     var newest: Snapshot
     let durability: Durability
     /// Pinned versions with a copy of all their nodes.
-    var pins: [(snapshot: Snapshot, view: FileView, census: Census, bytes: [UInt8])] = []
+    var pins: [(snapshot: Snapshot, view: FileView, census: Census, bytes: Data)] = []
     private var committedPins: [Snapshot] = []
     var roots: [Int: ModelNode] = [:]
 
@@ -144,19 +153,12 @@ final class CommitHarness {
     func pin() throws {
         if pins.contains(where: { $0.snapshot == newest }) { return }
         let view = try file.view(of: newest)
-        pins.append((newest, view, try Census(view), try usedBytes(view)))
+        let census = try Census(view)
+        pins.append((newest, view, census, try census.nodeBytes(view)))
     }
 
     func unpin(_ index: Int) {
         pins.remove(at: index)
-    }
-
-    private func usedBytes(_ view: FileView) throws -> [UInt8] {
-        var all: [UInt8] = []
-        for e in try Census(view).extents where !e.isFree {
-            all += UnsafeRawBufferPointer(start: try view.memory.bytes(at: e.position, length: e.length), count: e.length)
-        }
-        return all
     }
 
     var pinned: PinnedVersions {
@@ -260,7 +262,7 @@ final class CommitHarness {
             XCTAssertEqual(checksum, 0x4141_4141, line: line)
         }
         for pin in pins {
-            XCTAssertEqual(try usedBytes(pin.view), pin.bytes, "bytes of version \(pin.snapshot.version) changed", line: line)
+            XCTAssertEqual(try Census(pin.view).nodeBytes(pin.view), pin.bytes, "bytes of version \(pin.snapshot.version) changed", line: line)
             // Nothing of a pinned version is free for those who know only its number.
             checkNothingIsLockedInVain(census, line)
             var i = 0

@@ -201,13 +201,9 @@ final class StorageFaultTests: XCTestCase {
     // MARK: Power cuts
 
     /// All nodes of a version, by content.
-    private func content(_ file: DatabaseFile, _ snapshot: Snapshot) throws -> [UInt8] {
+    private func content(_ file: DatabaseFile, _ snapshot: Snapshot) throws -> Data {
         let view = try file.view(of: snapshot)
-        var all: [UInt8] = []
-        for e in try Census(view).extents where !e.isFree {
-            all += UnsafeRawBufferPointer(start: try view.memory.bytes(at: e.position, length: e.length), count: e.length)
-        }
-        return all
+        return try Census(view).nodeBytes(view)
     }
 
     private func load(_ image: [UInt8]) throws -> DatabaseFile {
@@ -221,7 +217,7 @@ final class StorageFaultTests: XCTestCase {
         var random = StorageRandom(6)
         let path = scratch.file("p.realm")
         let h = try smallDatabase(path, &random)
-        var contents: [UInt64: [UInt8]] = [h.newest.version: try content(h.file, h.newest)]
+        var contents: [UInt64: Data] = [h.newest.version: try content(h.file, h.newest)]
         let recorder = PowerCutRecorder(path: path, initial: [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))))
         recorder.mark(Int(h.newest.version))
         for i in 0..<8 {
@@ -241,6 +237,38 @@ final class StorageFaultTests: XCTestCase {
             XCTAssertTrue(try Census(try file.view(of: snapshot)).checkTiling(snapshot))
         }
         XCTAssertGreaterThan(count, 100)
+    }
+
+    func testEveryPrefixOfTheWritesToAnEncryptedFileIsAVersion() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("x.realm")
+        let key = try EncryptionKey((0..<64).map { UInt8($0) })
+        func open(_ descriptor: SystemCalls.Descriptor) throws -> DatabaseFile {
+            try DatabaseFile(backend: EncryptedFile(descriptor: descriptor, path: path, key: key))
+        }
+        let file = try open(try SystemCalls.open(path, O_RDWR | O_CREAT))
+        try file.initialize(durability: .full)
+        var random = StorageRandom(33)
+        let h = try CommitHarness(file: file, durability: .full)
+        for _ in 0..<3 { try h.randomCommit(&random) }
+        var contents: [UInt64: Data] = [h.newest.version: try content(h.file, h.newest)]
+        let recorder = PowerCutRecorder(path: path, initial: [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))))
+        recorder.mark(Int(h.newest.version))
+        for i in 0..<6 {
+            try recorder.record { try h.randomCommit(&random, maxBytes: i % 3 == 2 ? 9000 : 300) }
+            recorder.mark(Int(h.newest.version))
+            contents[h.newest.version] = try content(h.file, h.newest)
+        }
+        let count = try recorder.forEachImage(seed: 1, inOrder: true) { image, promised in
+            let descriptor = try SystemCalls.memoryFile(name: "image")
+            try image.withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0) }
+            let file = try open(descriptor)
+            let snapshot = try file.inspect().snapshot
+            let least = UInt64(promised ?? 4)
+            XCTAssertTrue(snapshot.version == least || snapshot.version == least + 1, "\(snapshot) after \(least)")
+            XCTAssertEqual(try content(file, snapshot), contents[snapshot.version])
+        }
+        XCTAssertGreaterThan(count, 60)
     }
 
     func testPowerCutsDuringAnEvacuation() throws {
