@@ -4,6 +4,7 @@ import Foundation
 let groups: [String: ([String]) throws -> Int32] = [
     "notifier": runNotifierCommand,
     "session": runSessionCommands,
+    "mirror": runMirrorCommand,
     "storage": runStorageCommand,
     "storm": runStormCommand,
 ]

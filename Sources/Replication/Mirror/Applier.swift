@@ -15,6 +15,37 @@ struct MirrorStep {
     /// The version before the oldest changeset of V2; nil where there is no history.
     let historyBase: UInt64?
 
+    /// The difference of two held versions, by their free lists.
+    ///
+    /// - Parameter checks: compare it with a walk of the new version (mirroring.md 2.3).
+    /// - Throws: `MirrorError.sourceDamaged` where the lists contradict themselves or the walk.
+    init(_ base: HeldSnapshot, _ next: HeldSnapshot, source: String, checks: Bool) throws {
+        do {
+            let older = try base.extents(), newer = try next.extents()
+            ranges = older.difference(to: newer)
+            if checks {
+                let walked = try DifferenceWalk.ranges(memory: next.memory, older: older, newer: next.snapshot)
+                // Leaked blocks are in use as far as the lists say; a node that the lists call free is damage.
+                if ranges != walked, !FreeExtents.covers(ranges, walked) {
+                    throw MirrorError.sourceDamaged(
+                        source: source, reason: "version \(next.snapshot.version) has nodes in space that its lists call free")
+                }
+            }
+            let top = try next.memory.node(next.snapshot.topRef)
+            if try top.tagged(TopSlot.historyType) != 0 {
+                let history = try HistoryReader(memory: next.memory, topRef: next.snapshot.topRef, version: next.snapshot.version)
+                historyBase = history.base
+            } else {
+                historyBase = nil
+            }
+            parent = base.snapshot
+            parentExtents = older
+            this = next
+        } catch let error as FormatError {
+            throw MirrorError.sourceDamaged(source: source, reason: "version \(next.snapshot.version): \(error)")
+        }
+    }
+
     var byteCount: Int { ranges.reduce(0) { $0 + $1.count } }
 }
 

@@ -43,10 +43,14 @@ public enum Mirror {
         try checkPair(source, destination)
         let lock = try MirrorLock(destination: destination, purpose: "mirror of \(source)")
         return try withExtendedLifetime(lock) {
-            let standing = try standing(destination, source, force: options.force)
+            var standing = try standing(destination, source, force: options.force)
             // Before a long copy is made for nothing.
             if standing != .absent, try StoreFiles.withExclusiveAccess(destination, {}) == nil {
                 throw MirrorError.inUse(destination: destination, holders: MirrorImage.holders(destination))
+            }
+            if standing == .ours, let reason = try divergence(destination) {
+                guard options.force else { throw MirrorError.diverged(destination: destination, reason: reason) }
+                standing = .foreign
             }
             let reader = try SourceReader(source, label: "mirror")
             let result = try image(reader.view, status: reader.status, source: source, destination, standing, .once, options)
@@ -163,6 +167,17 @@ public enum Mirror {
         throw MirrorError.notThisMirror(destination: destination, source: source, mirrorOf: state?.source)
     }
 
+    /// Why a replica that nobody has open is not what the mirror has left; nil where it is.
+    private static func divergence(_ destination: String) throws -> String? {
+        guard let state = try MirrorState.read(replica: destination) else { return "its state is missing" }
+        let file = try DatabaseFile.open(destination, writable: false)
+        defer { file.close() }
+        let found: Snapshot
+        do { found = try file.inspect().snapshot } catch let error as OpenError { return "\(error)" }
+        if found == state.snapshot { return nil }
+        return "it is at version \(found.version), the mirror had left version \(state.snapshot.version)"
+    }
+
     /// Refuses one file with two names, and loops of mirrors.
     static func checkPair(_ source: String, _ destination: String) throws {
         if FileIdentity.isSame(source, destination) { throw MirrorError.sameFile(source: source, destination: destination) }
@@ -186,27 +201,34 @@ final class SourceReader {
     private let participant: Participant?
 
     init(_ path: String, label: String) throws {
-        do {
-            let participant = try SessionMembership.join(path, label: label)
+        status = try SourceReader.status(path)
+        // Joining would convert a file in streaming form; no session has one, so it is read as it lies.
+        if try !ImmutableFile(path: path).layout.isStreaming {
             do {
-                let held = try HeldSnapshot(participant, try participant.acquireNewest(.live))
-                (self.held, view) = (held, held.view)
-            } catch {
-                try? participant.close(force: true)
-                throw error
-            }
-            self.participant = participant
-        } catch let error where SourceReader.isReadOnlyPlace(error) {
-            let file = try DatabaseFile.open(path, writable: false)
-            let inspection = try file.inspect()
-            guard inspection.format == FileHeader.currentFormat || inspection.snapshot.topRef == 0 else {
-                throw OpenError.upgradeRequired(path: path, format: Int(inspection.format))
-            }
-            view = try file.view(of: inspection.snapshot)
-            held = nil
-            participant = nil
+                let participant = try SessionMembership.join(path, label: label)
+                do {
+                    let held = try HeldSnapshot(participant, try participant.acquireNewest(.live))
+                    (self.held, view) = (held, held.view)
+                } catch {
+                    try? participant.close(force: true)
+                    throw error
+                }
+                self.participant = participant
+                return
+            } catch let error where SourceReader.isReadOnlyPlace(error) {}
         }
-        status = try SystemCalls.status(path: path)
+        let file = try DatabaseFile.open(path, writable: false)
+        let inspection = try file.inspect()
+        guard inspection.format == FileHeader.currentFormat || inspection.snapshot.topRef == 0 else {
+            throw OpenError.upgradeRequired(path: path, format: Int(inspection.format))
+        }
+        view = try file.view(of: inspection.snapshot)
+        held = nil
+        participant = nil
+    }
+
+    private static func status(_ path: String) throws -> SystemCalls.Status {
+        do { return try SystemCalls.status(path: path) } catch let error as SystemError { throw OpenError(error, path: path) }
     }
 
     deinit { try? participant?.close(force: true) }

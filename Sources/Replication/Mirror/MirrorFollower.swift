@@ -158,14 +158,20 @@ public final class MirrorFollower {
 
     /// Ends up with V1 held at the source and the replica standing at it, by going on from where the replica stands or by an image.
     private func connect() throws {
-        let standing = try Mirror.standing(destination, source, force: forces)
+        var standing = try Mirror.standing(destination, source, force: forces)
         if standing == .ours, state == nil { state = try? MirrorState.read(replica: destination) }
         let participant = try SessionMembership.join(source, label: label, pinGrace: options.pinGrace)
         var keepsParticipant = false
         defer { if !keepsParticipant { try? participant.close(force: true, leavingPins: false) } }
         let status = try SystemCalls.status(path: source)
         var opened: (Applier, HeldSnapshot)?
-        if standing == .ours { opened = try resume(participant) }
+        if standing == .ours {
+            do { opened = try resume(participant) } catch let error as MirrorError {
+                guard forces, case .diverged = error else { throw error }
+                // What somebody else has made of it is set aside.
+                standing = .foreign
+            }
+        }
         let (applier, base) = try opened ?? image(participant, status, standing)
         do {
             let subscription = Notifier.shared.subscribe(
@@ -281,7 +287,7 @@ public final class MirrorFollower {
             gatePause = 0
             if let end = changed(open) { return end }
             let seen = UInt64(SystemCalls.realTimeNanoseconds())
-            let step = try step(open.base, next, checks: isFirst || stepsSinceCheck >= options.checkInterval)
+            let step = try MirrorStep(open.base, next, source: source, checks: isFirst || stepsSinceCheck >= options.checkInterval)
             stepsSinceCheck = isFirst || stepsSinceCheck >= options.checkInterval ? 0 : stepsSinceCheck + 1
             do {
                 guard try ship(step) else { continue }
@@ -324,30 +330,6 @@ public final class MirrorFollower {
         // Ahead of the list: flipped, and about to be published. Behind it, or in the midst of being written: not yet.
         guard let found = try? participant.file.inspect(), found.snapshot.version > version.snapshot.version else { return false }
         return try participant.file.currentHeader().liveTopRef == UInt64(found.snapshot.topRef)
-    }
-
-    /// The difference of two held versions, by their free lists; now and then compared with a walk.
-    private func step(_ base: HeldSnapshot, _ next: HeldSnapshot, checks: Bool) throws -> MirrorStep {
-        do {
-            let older = try base.extents(), newer = try next.extents()
-            let ranges = older.difference(to: newer)
-            if checks {
-                let walked = try DifferenceWalk.ranges(memory: next.memory, older: older, newer: next.snapshot)
-                // Leaked blocks are in use as far as the lists say; a node that the lists call free is damage.
-                if ranges != walked, !FreeExtents.covers(ranges, walked) {
-                    throw MirrorError.sourceDamaged(source: source, reason: "version \(next.snapshot.version) has nodes in space that its lists call free")
-                }
-            }
-            let top = try next.memory.node(next.snapshot.topRef)
-            var historyBase: UInt64?
-            if try top.tagged(TopSlot.historyType) != 0 {
-                let history = try HistoryReader(memory: next.memory, topRef: next.snapshot.topRef, version: next.snapshot.version)
-                historyBase = history.base
-            }
-            return MirrorStep(parent: base.snapshot, parentExtents: older, this: next, ranges: ranges, historyBase: historyBase)
-        } catch let error as FormatError {
-            throw MirrorError.sourceDamaged(source: source, reason: "version \(next.snapshot.version): \(error)")
-        }
     }
 
     /// Applies the step, waiting for readers of the replica that are in its way. False where it was given up for a request, or for a
