@@ -8,7 +8,7 @@ import XCTest
 
 /// Collections of unmanaged objects, and the value types of the library.
 final class CollectionValueTests: XCTestCase {
-    func testF425AnUnmanagedListBehavesLikeAnArray() {
+    func testF425_anUnmanagedListBehavesLikeAnArray() {
         let list = List<Int>()
         list.append(1)
         list.append(objectsIn: [2, 3, 4])
@@ -35,7 +35,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertTrue(list.isEmpty)
     }
 
-    func testF426MovesByIndexSetAreThoseOfAnArrayWithItemsTakenOut() {
+    func testF426_movesByIndexSetAreThoseOfAnArrayWithItemsTakenOut() {
         var random = SplitMix(seed: 426)
         for count in 0..<8 {
             for mask in 0..<(1 << count) {
@@ -64,7 +64,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertNotEqual(first.ints, second.ints)
     }
 
-    func testF430SetsCombine() {
+    func testF430_setsCombine() {
         func make(_ values: [Int]) -> MutableSet<Int> {
             let set = MutableSet<Int>()
             set.insert(objectsIn: values)
@@ -88,7 +88,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertEqual(set.count, 0)
     }
 
-    func testF431MapsHoldValuesByKey() throws {
+    func testF431_mapsHoldValuesByKey() throws {
         let map = Map<String, Int>()
         map["a"] = 1
         map.updateValue(2, forKey: "b")
@@ -114,7 +114,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertEqual(optional.count, 0)
     }
 
-    func testF435OperatorsOfKeyPaths() {
+    func testF435_operatorsOfKeyPaths() {
         let person = Person()
         for (name, age) in [("a", 1), ("b", 5), ("b", 3)] { person.dogs.append(Dog(name: name, age: age)) }
         XCTAssertEqual(person.dogs.value(forKeyPath: "@min.age") as? Int, 1)
@@ -126,7 +126,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertEqual(person.dogs.value(forKeyPath: "@distinctUnionOfObjects.name") as? [String], ["a", "b"])
     }
 
-    func testF096DatesKeepTheirFractionToTheNanosecond() {
+    func testF096_datesKeepTheirFractionToTheNanosecond() {
         var random = SplitMix(seed: 96)
         for interval in [0, 0.5, -0.5, 0.999_999_999_9, -978_307_200.25, 1e9 + 0.123_456_7, -1e11, 6e10] {
             let date = Date(timeIntervalSinceReferenceDate: interval)
@@ -143,7 +143,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertEqual(Date(Timestamp(.distantPast)), .distantPast)
     }
 
-    func testF097Decimals() throws {
+    func testF097_decimals() throws {
         let a: Decimal128 = 1.5, b: Decimal128 = "2.25"
         XCTAssertEqual((a + b).stringValue, "3.75")
         XCTAssertEqual((a * b).stringValue, "3.375")
@@ -162,7 +162,7 @@ final class CollectionValueTests: XCTestCase {
         XCTAssertEqual(try JSONDecoder().decode([Decimal128].self, from: Data("[7, 1.5]".utf8)), [7, 1.5])
     }
 
-    func testF098ObjectIds() throws {
+    func testF098_objectIds() throws {
         let id = try ObjectId(string: "507f1f77bcf86cd799439011")
         XCTAssertEqual(id.stringValue, "507f1f77bcf86cd799439011")
         XCTAssertEqual(id.timestamp.timeIntervalSince1970, 0x507f1f77)

@@ -5,7 +5,7 @@ import XCTest
 
 /// Objects in a Realm: created, read, linked, changed and deleted.
 final class ManagedObjectTests: RealmTestCase {
-    func testF127AnObjectIsCreatedInAWriteTransaction() throws {
+    func testF127_anObjectIsCreatedInAWriteTransaction() throws {
         let realm = try makeRealm()
         let dog = try realm.write { realm.create(Dog.self, value: ["name": "Rex", "age": 3] as [String: Any]) }
         XCTAssertEqual(realm.objects(Dog.self).count, 1)
@@ -15,7 +15,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertNotNil(dog.realm)
     }
 
-    func testF143AnAddedInstanceBecomesManaged() throws {
+    func testF143_anAddedInstanceBecomesManaged() throws {
         let realm = try makeRealm()
         let dog = Dog(name: "Rex", age: 2)
         let id = dog.id
@@ -29,7 +29,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self)[0].age, 3)
     }
 
-    func testF002TwoAccessorsOfOneObjectSeeEachOther() throws {
+    func testF002_twoAccessorsOfOneObjectSeeEachOther() throws {
         let realm = try makeRealm()
         try realm.write { realm.add(Dog(name: "a")) }
         let one = realm.objects(Dog.self)[0], two = realm.objects(Dog.self)[0]
@@ -43,7 +43,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertTrue(one.isSameObject(as: two))
     }
 
-    func testF141LinkedObjectsAreAddedToo() throws {
+    func testF141_linkedObjectsAreAddedToo() throws {
         let realm = try makeRealm()
         let person = Person(value: ["name": "Ann", "dogs": [["name": "Rex"], ["name": "Ada"]], "friend": ["name": "Bo"], "pets": ["p": ["name": "Kit"]]] as [String: Any])
         try realm.write { realm.add(person) }
@@ -54,7 +54,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(person.pets["p"]??.name, "Kit")
     }
 
-    func testF086ACycleOfLinksIsAdded() throws {
+    func testF086_aCycleOfLinksIsAdded() throws {
         let realm = try makeRealm()
         let dog = Dog(name: "Rex"), person = Person()
         dog.owner = person
@@ -66,7 +66,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Person.self).count, 1)
     }
 
-    func testF142AddingAManagedObjectAgainChangesNothing() throws {
+    func testF142_addingAManagedObjectAgainChangesNothing() throws {
         let realm = try makeRealm()
         let dog = Dog(name: "Rex")
         try realm.write {
@@ -76,7 +76,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self).count, 1)
     }
 
-    func testF080InverseRelationships() throws {
+    func testF080_inverseRelationships() throws {
         let realm = try makeRealm()
         let dog = Dog(name: "Rex")
         let ann = Person(value: ["name": "Ann"]), bo = Person(value: ["name": "Bo"])
@@ -93,7 +93,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(dog.fans.count, 0)
     }
 
-    func testF090To100EveryTypeComesBack() throws {
+    func testF090To100_everyTypeComesBack() throws {
         let realm = try makeRealm()
         let date = Date(timeIntervalSinceReferenceDate: 7e8 + 0.123456), id = ObjectId.generate(), uuid = UUID()
         let object = AllTypes()
@@ -201,7 +201,7 @@ final class ManagedObjectTests: RealmTestCase {
         }
     }
 
-    func testF092NotANumberComesBack() throws {
+    func testF092_notANumberComesBack() throws {
         let realm = try makeRealm()
         let object = AllTypes(value: ["key": "n", "float": Float.nan, "double": Double.nan] as [String: Any])
         try realm.write { realm.add(object) }
@@ -209,7 +209,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertTrue(object.double.isNaN)
     }
 
-    func testF108CollectionsInAnyRealmValueAreLive() throws {
+    func testF108_collectionsInAnyRealmValueAreLive() throws {
         let realm = try makeRealm()
         let object = AllTypes()
         object.any = .fromDictionary(["list": .fromArray([.int(1), .fromDictionary(["deep": .string("x")])]), "n": .none])
@@ -235,7 +235,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(object.any.dynamicObject?.name as? String, "Rex")
     }
 
-    func testF083EmbeddedObjectsLiveInTheirParent() throws {
+    func testF083_embeddedObjectsLiveInTheirParent() throws {
         let realm = try makeRealm()
         let person = Person()
         person.address = Address(value: ["city": "York", "country": ["name": "UK"]] as [String: Any])
@@ -264,7 +264,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.dynamicObjects("Address").count, 0)
     }
 
-    func testF122MappedTypesInTheFile() throws {
+    func testF122_mappedTypesInTheFile() throws {
         let realm = try makeRealm()
         let object = Mapped()
         object.temperature = Celsius(degrees: 20)
@@ -288,7 +288,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(object.optPlace?.y, 8)
     }
 
-    func testF229UpsertByPrimaryKey() throws {
+    func testF229_upsertByPrimaryKey() throws {
         let realm = try makeRealm()
         let id = ObjectId.generate()
         try realm.write {
@@ -306,7 +306,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self)[0].age, 0)
     }
 
-    func testF231NilInAnUpsertSetsNil() throws {
+    func testF231_nilInAnUpsertSetsNil() throws {
         let realm = try makeRealm()
         try realm.write {
             realm.create(AllTypes.self, value: ["key": "k", "optInt": 5, "optString": "s"] as [String: Any])
@@ -316,7 +316,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(AllTypes.self)[0].optString, "s")
     }
 
-    func testF230NestedUpsertsLeaveWhatIsNotMentioned() throws {
+    func testF230_nestedUpsertsLeaveWhatIsNotMentioned() throws {
         let realm = try makeRealm()
         let id = ObjectId.generate()
         try realm.write {
@@ -328,7 +328,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self)[0].age, 7)
     }
 
-    func testF241DeletedObjectsAreInvalid() throws {
+    func testF241_deletedObjectsAreInvalid() throws {
         let realm = try makeRealm()
         let dog = Dog(name: "Rex"), person = Person()
         try realm.write {
@@ -346,7 +346,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self).count, 0)
     }
 
-    func testF149ARollbackInvalidatesWhatWasCreated() throws {
+    func testF149_aRollbackInvalidatesWhatWasCreated() throws {
         let realm = try makeRealm()
         let old = Dog(name: "old")
         try realm.write { realm.add(old) }
@@ -361,7 +361,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self).map(\.name), ["old"])
     }
 
-    func testF147AnErrorInTheBlockUndoesIt() throws {
+    func testF147_anErrorInTheBlockUndoesIt() throws {
         struct Stop: Error {}
         let realm = try makeRealm()
         XCTAssertThrowsError(try realm.write {
@@ -373,7 +373,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(try realm.write { 5 }, 5)
     }
 
-    func testF242ManyObjectsAreDeleted() throws {
+    func testF242_manyObjectsAreDeleted() throws {
         let realm = try makeRealm()
         let person = Person()
         try realm.write {
@@ -391,7 +391,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertTrue(realm.isEmpty)
     }
 
-    func testF425AManagedListKeepsItsOrder() throws {
+    func testF425_aManagedListKeepsItsOrder() throws {
         let realm = try makeRealm()
         let object = AllTypes()
         try realm.write {
@@ -416,7 +416,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(object.ints.count, 0)
     }
 
-    func testF233AManagedSetChanges() throws {
+    func testF233_aManagedSetChanges() throws {
         let realm = try makeRealm()
         let object = AllTypes()
         try realm.write {
@@ -432,7 +432,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(Array(object.intSet), [1])
     }
 
-    func testF163FindByPrimaryKey() throws {
+    func testF163_findByPrimaryKey() throws {
         let realm = try makeRealm()
         let dog = Dog(name: "Rex")
         try realm.write { realm.add(dog) }
@@ -441,7 +441,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.dynamicObject(ofType: "Dog", forPrimaryKey: dog.id)?.name as? String, "Rex")
     }
 
-    func testF048SubclassObjectsAreNotAmongThoseOfTheBase() throws {
+    func testF048_subclassObjectsAreNotAmongThoseOfTheBase() throws {
         let realm = try makeRealm()
         try realm.write {
             realm.add(Derived(value: ["title": "d", "subtitle": "s"]))
@@ -455,7 +455,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(derived.computed, "ds")
     }
 
-    func testF436ObjectsDeletedDuringAnIterationAreNotSkipped() throws {
+    func testF436_objectsDeletedDuringAnIterationAreNotSkipped() throws {
         let realm = try makeRealm()
         try realm.write {
             for i in 0..<20 { realm.add(Dog(name: "\(i)", age: i)) }
@@ -469,7 +469,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self).count, 10)
     }
 
-    func testF439ManagedObjectsByName() throws {
+    func testF439_managedObjectsByName() throws {
         let realm = try makeRealm()
         let person = Person()
         try realm.write {
@@ -495,7 +495,7 @@ final class ManagedObjectTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self).count, 2)
     }
 
-    func testF299FrozenObjectsDoNotChange() throws {
+    func testF299_frozenObjectsDoNotChange() throws {
         let realm = try makeRealm()
         let person = Person(value: ["name": "Ann", "dogs": [["name": "Rex"]], "tags": ["t"]] as [String: Any])
         try realm.write { realm.add(person) }
@@ -522,14 +522,14 @@ final class ManagedObjectTests: RealmTestCase {
         wait(for: [done], timeout: 10)
     }
 
-    func testF071ARenamedPropertyIsStoredUnderItsColumn() throws {
+    func testF071_aRenamedPropertyIsStoredUnderItsColumn() throws {
         let realm = try makeRealm()
         try realm.write { realm.add(Renamed(value: ["firstName": "Ann"])) }
         XCTAssertEqual(realm.objects(Renamed.self)[0].firstName, "Ann")
         XCTAssertEqual(realm.schema["Renamed"]?["firstName"]?.columnName, "first_name")
     }
 
-    func testF440ManagedObjectsDescribeThemselves() throws {
+    func testF440_managedObjectsDescribeThemselves() throws {
         let realm = try makeRealm()
         let person = Person(value: ["name": "Ann", "dogs": [["name": "Rex"]]] as [String: Any])
         try realm.write { realm.add(person) }

@@ -6,7 +6,7 @@ import XCTest
 
 /// Objects that are in no Realm: they hold plain values and behave like any Swift object.
 final class ModelTests: XCTestCase {
-    func testF036ADefinedModelHasItsProperties() {
+    func testF036_aDefinedModelHasItsProperties() {
         let schema = Person().objectSchema
         XCTAssertEqual(schema.className, "Person")
         XCTAssertEqual(schema.properties.map(\.name), ["name", "age", "dogs", "friend", "address", "homes", "places", "tags", "pets", "anything"])
@@ -21,13 +21,13 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(schema["anything"]?.isOptional, true)
     }
 
-    func testF037AConvenienceInitializerSetsValues() {
+    func testF037_aConvenienceInitializerSetsValues() {
         let dog = Dog(name: "Rex", age: 3)
         XCTAssertEqual(dog.name, "Rex")
         XCTAssertEqual(dog.age, 3)
     }
 
-    func testF045ModelsAreFoundWithoutRegistration() {
+    func testF045_modelsAreFoundWithoutRegistration() {
         let found = Set(ModelSchema.defaultTypes().map { ObjectIdentifier($0) })
         for type in [Dog.self, Person.self, AllTypes.self, Derived.self, PrivateModel.self, Outer.Nested.self] as [ObjectBase.Type] {
             XCTAssertTrue(found.contains(ObjectIdentifier(type)), "\(type)")
@@ -36,18 +36,18 @@ final class ModelTests: XCTestCase {
         XCTAssertFalse(found.contains(ObjectIdentifier(DynamicObject.self)))
     }
 
-    func testF047AClassThatDoesNotWantToBeInTheDefaultSchemaIsNot() {
+    func testF047_aClassThatDoesNotWantToBeInTheDefaultSchemaIsNot() {
         XCTAssertFalse(ModelSchema.defaultTypes().contains { $0 == Hidden.self })
         XCTAssertTrue(ModelRuntime.allModels().contains { $0 == Hidden.self })
     }
 
-    func testF048ASubclassHasTheInheritedPropertiesFirst() {
+    func testF048_aSubclassHasTheInheritedPropertiesFirst() {
         XCTAssertEqual(Derived().objectSchema.properties.map(\.name), ["id", "title", "subtitle"])
         XCTAssertEqual(Derived().objectSchema.primaryKeyProperty?.name, "id")
         XCTAssertEqual(Base().objectSchema.properties.map(\.name), ["id", "title"])
     }
 
-    func testF055DeclarationsShowInTheSchema() {
+    func testF055_declarationsShowInTheSchema() {
         let schema = Dog().objectSchema
         XCTAssertEqual(schema.primaryKeyProperty?.name, "id")
         XCTAssertEqual(schema["id"]?.isIndexed, true)
@@ -59,7 +59,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(schema["fans"]?.originProperty, "dogs")
     }
 
-    func testF057OptionalPropertiesBeginWithNil() {
+    func testF057_optionalPropertiesBeginWithNil() {
         let object = AllTypes()
         XCTAssertNil(object.optInt)
         XCTAssertNil(object.optString)
@@ -72,7 +72,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(object.objectSchema["int"]?.isOptional, false)
     }
 
-    func testF064PropertiesThatAreNotPersistedAreIgnored() {
+    func testF064_propertiesThatAreNotPersistedAreIgnored() {
         let object = Derived()
         XCTAssertNil(object.objectSchema["notStored"])
         XCTAssertNil(object.objectSchema["lazily"])
@@ -84,7 +84,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(object.computed, "ab")
     }
 
-    func testF067DefaultsOfEveryType() {
+    func testF067_defaultsOfEveryType() {
         let object = AllTypes()
         XCTAssertEqual(object.bool, false)
         XCTAssertEqual(object.int, 0)
@@ -104,7 +104,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(Dog().name, "")
     }
 
-    func testF068ALazyDefaultIsRememberedAfterTheFirstRead() {
+    func testF068_aLazyDefaultIsRememberedAfterTheFirstRead() {
         let object = AllTypes()
         XCTAssertEqual(object.objectId, object.objectId)
         XCTAssertEqual(object.uuid, object.uuid)
@@ -114,7 +114,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(ObjectId().stringValue, "000000000000000000000000")
     }
 
-    func testF069EnumsHoldTheirCases() {
+    func testF069_enumsHoldTheirCases() {
         let object = AllTypes()
         object.size = .large
         object.level = .high
@@ -129,14 +129,14 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(object.size, .medium)
     }
 
-    func testF071ARenamedPropertyHasAnotherColumn() {
+    func testF071_aRenamedPropertyHasAnotherColumn() {
         let property = Renamed().objectSchema["firstName"]
         XCTAssertEqual(property?.columnName, "first_name")
         XCTAssertEqual(property?.name, "firstName")
         XCTAssertNil(Renamed().objectSchema["first_name"])
     }
 
-    func testF078LinksOfUnmanagedObjects() {
+    func testF078_linksOfUnmanagedObjects() {
         let dog = Dog(name: "Rex"), person = Person()
         dog.owner = person
         XCTAssertTrue(dog.owner === person)
@@ -145,7 +145,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(dog.fans.count, 0)
     }
 
-    func testF082EmbeddedObjectsOfUnmanagedObjects() {
+    func testF082_embeddedObjectsOfUnmanagedObjects() {
         let person = Person()
         person.address = Address(value: ["street": "Main", "city": "York", "country": ["name": "UK"]])
         XCTAssertEqual(person.address?.country?.name, "UK")
@@ -154,7 +154,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(person.places["a"]??.city, "Rome")
     }
 
-    func testF106AnyRealmValueHoldsEveryCase() throws {
+    func testF106_anyRealmValueHoldsEveryCase() throws {
         let object = AllTypes(), dog = Dog(name: "Rex")
         let id = ObjectId.generate(), uuid = UUID(), date = Date()
         let values: [AnyRealmValue] = [
@@ -175,7 +175,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(object.any.dictionaryValue?["b"]?.listValue?.first, .string("x"))
     }
 
-    func testF119AMappedTypeIsStoredAsItsPersistedType() {
+    func testF119_aMappedTypeIsStoredAsItsPersistedType() {
         let object = Mapped()
         XCTAssertEqual(object.temperature.degrees, 0)
         object.temperature = Celsius(degrees: 21.5)
@@ -189,7 +189,7 @@ final class ModelTests: XCTestCase {
         XCTAssertNil(object.optPlace)
     }
 
-    func testF120AFailableMappedTypeIsNilWhereItCannotBeMade() {
+    func testF120_aFailableMappedTypeIsNilWhereItCannotBeMade() {
         let object = Mapped(value: ["url": "https://example.org", "even": 4])
         XCTAssertEqual(object.url?.host, "example.org")
         XCTAssertEqual(object.even?.value, 4)
@@ -197,7 +197,7 @@ final class ModelTests: XCTestCase {
         XCTAssertNil(Optional<EvenNumber>._from(3._toStored()))
     }
 
-    func testF122MappedTypesInCollections() throws {
+    func testF122_mappedTypesInCollections() throws {
         let object = Mapped(value: ["urls": ["https://a.b", "https://c.d"], "urlsByName": ["x": "https://e.f"]])
         XCTAssertEqual(object.urls.map(\.absoluteString), ["https://a.b", "https://c.d"])
         XCTAssertEqual(object.urlsByName["x"]?.absoluteString, "https://e.f")
@@ -205,7 +205,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(object.urls.count, 3)
     }
 
-    func testF144UnmanagedObjectsStandAlone() {
+    func testF144_unmanagedObjectsStandAlone() {
         let dog = Dog(name: "Rex")
         XCTAssertFalse(dog.isInvalidated)
         XCTAssertEqual(dog, dog)
@@ -213,7 +213,7 @@ final class ModelTests: XCTestCase {
         XCTAssertEqual(Set([dog, dog]).count, 1)
     }
 
-    func testF440TheDescriptionListsPropertiesAndNestedObjects() {
+    func testF440_theDescriptionListsPropertiesAndNestedObjects() {
         let dog = Dog(name: "Rex", age: 3)
         let text = dog.description
         XCTAssertTrue(text.hasPrefix("Dog {\n\tid = \(dog.id);\n\tname = Rex;\n\tage = 3;\n\towner = (null);\n"), text)
@@ -224,7 +224,7 @@ final class ModelTests: XCTestCase {
         XCTAssertTrue(person.description.contains("List<Dog>"))
     }
 
-    func testF439PropertiesByName() {
+    func testF439_propertiesByName() {
         let dog = Dog()
         dog["name"] = "Ada"
         XCTAssertEqual(dog.name, "Ada")

@@ -27,7 +27,7 @@ final class ObjectQueryTests: RealmTestCase {
 
     private func names(_ results: Results<Person>) -> [String] { results.map(\.name) }
 
-    func testF191WhereGivesResults() throws {
+    func testF191_whereGivesResults() throws {
         let realm = try makeFilledRealm(), people = realm.objects(Person.self)
         XCTAssertEqual(names(people.where { $0.age > 20 }), ["Dan", "Ann"])
         XCTAssertEqual(people.where { $0.age > 20 && $0.name == "Ann" }.count, 1)
@@ -41,7 +41,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(people.where { $0.address.city == "Rome" }.count, 3)
     }
 
-    func testF195CollectionsInWhere() throws {
+    func testF195_collectionsInWhere() throws {
         let realm = try makeFilledRealm(), people = realm.objects(Person.self)
         XCTAssertEqual(people.where { $0.tags.contains("even") }.count, 3)
         XCTAssertEqual(people.where { $0.tags.containsAny(in: ["Éva", "Ann"]) }.count, 3)
@@ -56,7 +56,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Dog.self).where { $0.fans.count == 1 }.count, 10)
     }
 
-    func testF198TextsInWhere() throws {
+    func testF198_textsInWhere() throws {
         let people = try makeFilledRealm().objects(Person.self)
         XCTAssertEqual(people.where { $0.name.starts(with: "A") }.count, 2)
         XCTAssertEqual(people.where { $0.name.contains("N", options: .caseInsensitive) }.count, 3)
@@ -65,7 +65,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(people.where { $0.name.ends(with: "n") }.count, 3)
     }
 
-    func testF206TheTextOfAWhere() {
+    func testF206_theTextOfAWhere() {
         func text(_ build: (Query<Person>) -> Query<Bool>) -> String { build(Query._constructForTesting())._constructPredicate().0 }
         XCTAssertEqual(text { $0.name == "x" }, "(name == %@)")
         XCTAssertEqual(text { $0.name == "x" && $0.age > 3 }, "((name == %@) && (age > %@))")
@@ -92,7 +92,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual((renamed.firstName == "a")._constructPredicate().0, "(first_name == %@)")
     }
 
-    func testF196To205MapsEnumsAndAnyRealmValueInWhere() throws {
+    func testF196To205_mapsEnumsAndAnyRealmValueInWhere() throws {
         let realm = try makeRealm()
         try realm.write {
             let object = AllTypes(value: ["key": "k", "size": "large", "level": 10, "optInt": 5, "intMap": ["a": 1, "b": 20], "any": 7.0, "bool": true] as [String: Any])
@@ -122,7 +122,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(mapped.where { $0.place == Point(x: 1, y: 3) }.count, 0)
     }
 
-    func testF207PredicateTexts() throws {
+    func testF207_predicateTexts() throws {
         let realm = try makeFilledRealm(), people = realm.objects(Person.self)
         XCTAssertEqual(people.filter("age >= 20").count, 3)
         XCTAssertEqual(people.filter("age >= %@ AND name == %@", 20, "Dan").count, 1)
@@ -142,14 +142,14 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Renamed.self).filter("firstName == 'x'").count, 0)
     }
 
-    func testF186QueriesChain() throws {
+    func testF186_queriesChain() throws {
         let people = try makeFilledRealm().objects(Person.self)
         XCTAssertEqual(names(people.filter("age > 0").filter("age < 40").where { $0.name != "bo" }), ["Éva", "Dan"])
         XCTAssertEqual(names(people.sorted(byKeyPath: "age", ascending: false).filter("name == 'Ann'")), ["Ann", "Ann"])
         XCTAssertEqual(people.filter("age > 0").sorted(byKeyPath: "age", ascending: false).first?.age, 40)
     }
 
-    func testF178To180SortedByKeyPaths() throws {
+    func testF178To180_sortedByKeyPaths() throws {
         let people = try makeFilledRealm().objects(Person.self)
         XCTAssertEqual(people.sorted(byKeyPath: "name").map(\.age), [0, 40, 30, 10, 20])
         XCTAssertEqual(people.sorted(by: \.age, ascending: false).map(\.age), [40, 30, 20, 10, 0])
@@ -160,13 +160,13 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(byName.map(\.age), [40, 0, 30, 10, 20])
     }
 
-    func testF190DistinctKeepsTheFirst() throws {
+    func testF190_distinctKeepsTheFirst() throws {
         let people = try makeFilledRealm().objects(Person.self)
         XCTAssertEqual(names(people.distinct(by: ["name"])), ["Ann", "bo", "Éva", "Dan"])
         XCTAssertEqual(people.sorted(by: \.age, ascending: false).distinct(by: [\Person.name]).map(\.age), [40, 30, 20, 10])
     }
 
-    func testF184Aggregates() throws {
+    func testF184_aggregates() throws {
         let people = try makeFilledRealm().objects(Person.self)
         XCTAssertEqual(people.min(ofProperty: "age") as Int?, 0)
         XCTAssertEqual(people.max(of: \.age), 40)
@@ -177,7 +177,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(people[3].dogs.sum(of: \.age), 3)
     }
 
-    func testF427ListsOfValues() throws {
+    func testF427_listsOfValues() throws {
         let realm = try makeRealm()
         let object = AllTypes()
         object.ints.append(objectsIn: [3, 1, 2, 3])
@@ -196,7 +196,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(Array(object.intMap.sorted()), [])
     }
 
-    func testF428PositionsOfObjects() throws {
+    func testF428_positionsOfObjects() throws {
         let realm = try makeFilledRealm(), people = realm.objects(Person.self).sorted(byKeyPath: "age")
         XCTAssertEqual(people.index(of: people[2]), 2)
         XCTAssertEqual(people.index(matching: "name == 'Dan'"), 3)
@@ -205,7 +205,7 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(people[4].dogs.index(of: people[4].dogs[1]), 1)
     }
 
-    func testF118ResultsAreLive() throws {
+    func testF118_resultsAreLive() throws {
         let realm = try makeFilledRealm()
         let old = realm.objects(Person.self).where { $0.age >= 30 }
         XCTAssertEqual(old.count, 2)
@@ -221,21 +221,21 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(any.filter("age == 99").count, 1)
     }
 
-    func testF242FilteredObjectsAreDeleted() throws {
+    func testF242_filteredObjectsAreDeleted() throws {
         let realm = try makeFilledRealm()
         try realm.write { realm.delete(realm.objects(Dog.self).where { $0.age == 0 }) }
         XCTAssertEqual(realm.objects(Dog.self).count, 6)
         XCTAssertEqual(realm.objects(Person.self)[1].dogs.count, 0)
     }
 
-    func testF228AValueIsSetOnAllElements() throws {
+    func testF228_aValueIsSetOnAllElements() throws {
         let realm = try makeFilledRealm()
         try realm.write { realm.objects(Person.self).filter("age > 10").setValue("Z", forKey: "name") }
         XCTAssertEqual(realm.objects(Person.self).filter("name == 'Z'").count, 3)
         XCTAssertEqual(realm.objects(Person.self).value(forKeyPath: "@max.age") as? Int, 40)
     }
 
-    func testF173GeographicQueries() throws {
+    func testF173_geographicQueries() throws {
         let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Shop.self, Place.self]))
         try realm.write {
             for (name, longitude, latitude) in [("a", 13.4, 52.5), ("b", 2.35, 48.85), ("c", 12.5, 41.9)] {

@@ -5,7 +5,7 @@ import XCTest
 @testable import RealmSwift
 
 final class SchemaTests: XCTestCase {
-    func testF044ASchemaDescribesItsClasses() throws {
+    func testF044_aSchemaDescribesItsClasses() throws {
         let schema = try ModelSchema.make([Dog.self, Person.self, Address.self, Country.self]).schema
         XCTAssertEqual(schema.objectSchema.map(\.className), ["Address", "Country", "Dog", "Person"])
         XCTAssertEqual(schema["Address"]?.isEmbedded, true)
@@ -14,7 +14,7 @@ final class SchemaTests: XCTestCase {
         XCTAssertEqual(schema, try ModelSchema.make([Country.self, Person.self, Dog.self, Address.self]).schema)
     }
 
-    func testF046EveryMissingClassIsNamed() {
+    func testF046_everyMissingClassIsNamed() {
         XCTAssertThrowsError(try ModelSchema.make([Dog.self])) { error in
             XCTAssertEqual((error as? SchemaProblems)?.messages, [
                 "Property 'Dog.owner' of type 'object' has unknown object type 'Person'.",
@@ -23,7 +23,7 @@ final class SchemaTests: XCTestCase {
         }
     }
 
-    func testF420AllFaultsOfAllClassesAreFoundAtOnce() throws {
+    func testF420_allFaultsOfAllClassesAreFoundAtOnce() throws {
         let problems = ModelSchema.validate([BadModel.self, BadEmbedded.self, Empty.self, Dog.self, Person.self].map { ClassInfo.of($0) })
         func has(_ text: String) -> Bool { problems.contains { $0.contains(text) } }
         XCTAssertTrue(has("'first' and 'second' of class 'BadModel' are both marked as the primary key") || has("Properties 'first' and 'second'"), "\(problems)")

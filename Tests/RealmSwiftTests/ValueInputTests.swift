@@ -6,14 +6,14 @@ import XCTest
 
 /// Objects made from dictionaries, arrays, JSON and other objects.
 final class ValueInputTests: XCTestCase {
-    func testF128FromADictionary() {
+    func testF128_fromADictionary() {
         let dog = Dog(value: ["name": "Rex", "age": 7])
         XCTAssertEqual(dog.name, "Rex")
         XCTAssertEqual(dog.age, 7)
         XCTAssertNil(dog.owner)
     }
 
-    func testF129FromAnArrayInTheOrderOfTheProperties() {
+    func testF129_fromAnArrayInTheOrderOfTheProperties() {
         let id = ObjectId.generate()
         let dog = Dog(value: [id, "Rex", 7] as [Any])
         XCTAssertEqual(dog.id, id)
@@ -21,7 +21,7 @@ final class ValueInputTests: XCTestCase {
         XCTAssertEqual(dog.age, 7)
     }
 
-    func testF130NestedValuesBecomeObjectsAndCollections() {
+    func testF130_nestedValuesBecomeObjectsAndCollections() {
         let person = Person(value: [
             "name": "Ann", "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "owner": ["name": "Bo"]]] as [Any], "address": ["street": "Main"],
             "tags": ["a", "b", "a"], "pets": ["first": ["name": "Kit"]], "homes": [["city": "Rome"], ["city": "Oslo"]],
@@ -37,7 +37,7 @@ final class ValueInputTests: XCTestCase {
         XCTAssertEqual(person.anything.dictionaryValue?["list"]?.listValue.map { Array($0) }, [.int(1), .string("x")])
     }
 
-    func testF132WhatJSONSerializationGivesIsAccepted() throws {
+    func testF132_whatJSONSerializationGivesIsAccepted() throws {
         let json = #"{"key": "k", "bool": true, "int": 5, "double": 3, "float": 1.1, "string": "s", "optInt": null, "optDouble": 2.5, "ints": [1, 2], "decimal": "12.50"}"#
         let value = try JSONSerialization.jsonObject(with: Data(json.utf8))
         let object = AllTypes(value: value)
@@ -51,7 +51,7 @@ final class ValueInputTests: XCTestCase {
         XCTAssertEqual(object.decimal.stringValue, "12.50")
     }
 
-    func testF052ADetachedCopy() {
+    func testF052_aDetachedCopy() {
         let dog = Dog(name: "Rex", age: 3)
         let copy = Dog(value: dog)
         XCTAssertEqual(copy.id, dog.id)
@@ -60,7 +60,7 @@ final class ValueInputTests: XCTestCase {
         XCTAssertEqual(dog.name, "Rex")
     }
 
-    func testF124MappedTypesTakeBothForms() {
+    func testF124_mappedTypesTakeBothForms() {
         XCTAssertEqual(Mapped(value: ["temperature": 5.5]).temperature.degrees, 5.5)
         XCTAssertEqual(Mapped(value: ["temperature": Celsius(degrees: 6)]).temperature.degrees, 6)
         XCTAssertEqual(Mapped(value: ["place": ["x": 1.0, "y": 2.0]]).place.y, 2)
@@ -81,7 +81,7 @@ final class ValueInputTests: XCTestCase {
         XCTAssertNil(ValueInput.convert(1e300, to: _PropertyShape(.float)))
     }
 
-    func testF133DecodingMakesAnObject() throws {
+    func testF133_decodingMakesAnObject() throws {
         let dog = try JSONDecoder().decode(CodableDog.self, from: Data(#"{"name": "Rex", "age": 3, "toys": ["ball"]}"#.utf8))
         XCTAssertEqual(dog.name, "Rex")
         XCTAssertNil(dog.nickname)
@@ -91,7 +91,7 @@ final class ValueInputTests: XCTestCase {
         XCTAssertNil(null.nickname)
     }
 
-    func testF417EncodingAnUnmanagedObject() throws {
+    func testF417_encodingAnUnmanagedObject() throws {
         let dog = CodableDog(value: ["name": "Rex", "nickname": "R", "age": 3, "toys": ["ball", "bone"]] as [String: Any])
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
