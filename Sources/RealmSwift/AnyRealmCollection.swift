@@ -1,25 +1,28 @@
 /// A collection of any kind: `List`, `MutableSet`, `Results` or `LinkingObjects`.
 public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection {
     private let base: any RealmCollection
-    public let _core: _CollectionCore<Element>
+    private let coreOfBase: () -> _CollectionCore<Element>
     private let freezeBase: () -> AnyRealmCollection
     private let thawBase: () -> AnyRealmCollection?
     private let isEqualTo: (any RealmCollection) -> Bool
 
     public init<C: RealmCollection>(_ base: C) where C.Element == Element {
         self.base = base
-        _core = base._core
+        coreOfBase = { base._core }
         freezeBase = { AnyRealmCollection(base.freeze()) }
         thawBase = { base.thaw().map { AnyRealmCollection($0) } }
         isEqualTo = { ($0 as? C) == base }
     }
+
+    /// Asked for at each use: a list may have become managed meanwhile.
+    public var _core: _CollectionCore<Element> { coreOfBase() }
 
     public init?(_core core: _CollectionCore<Element>) {
         switch core.form {
         case .unmanaged, .managed:
             guard let list = List<Element>(_core: core) else { return nil }
             self.init(list)
-        case .results: 
+        case .results:
             guard let results = Results<Element>(_core: core) else { return nil }
             self.init(results)
         }
@@ -61,3 +64,7 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
 }
 
 extension AnyRealmCollection: Encodable where Element: Encodable {}
+
+extension AnyRealmCollection: KeyValueCollection {
+    var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
+}

@@ -30,6 +30,8 @@ final class ClassInfo: @unchecked Sendable {
     let properties: [PropertyInfo]
     /// All stored properties are persisted ones that hold nothing in a fresh instance: accessors can be made by copying bytes.
     let isTriviallyCopied: Bool
+    /// Some properties are constants of the older form, which have to be bound to the file in each instance.
+    let hasLegacyProperties: Bool
     private let positions: [String: Int]
 
     private static let cache = Mutex<[ObjectIdentifier: ClassInfo]>([:])
@@ -51,20 +53,17 @@ final class ClassInfo: @unchecked Sendable {
         let fields = ModelRuntime.fields(of: type)
         let mapping = type.propertiesMapping()
         var properties: [PropertyInfo] = []
-        let hasPersisted = fields.contains { $0.type is any AnyPersisted.Type }
-        if hasPersisted {
+        if fields.contains(where: { $0.type is any AnyPersisted.Type || $0.type is any LegacyField.Type }) {
             let sample = ClassInfo.makingSample { ModelRuntime.make(type) }
-            for field in fields {
-                guard let wrapper = field.type as? any AnyPersisted.Type else { continue }
-                let name = field.name.hasPrefix("_") ? String(field.name.dropFirst()) : field.name
-                let declaration = wrapper.declaration(at: sample.address(field.offset))
-                properties.append(PropertyInfo(
-                    name: name, columnName: mapping[name] ?? name, offset: field.offset, wrapper: wrapper, shape: wrapper.shape,
-                    flags: declaration.flags, originProperty: declaration.originProperty, index: properties.count))
+            properties = ClassInfo.persistedFields(fields, sample).enumerated().map { index, field in
+                PropertyInfo(name: field.name, columnName: mapping[field.name] ?? field.name, offset: field.offset, wrapper: field.wrapper,
+                             shape: field.wrapper.shape, flags: field.flags, originProperty: field.originProperty, index: index)
             }
         }
         self.properties = properties
-        isTriviallyCopied = hasPersisted && fields.allSatisfy { $0.type is any AnyPersisted.Type } && ModelRuntime.canCopyInstances
+        let areAllWrapped = fields.allSatisfy { $0.type is any AnyPersisted.Type }
+        isTriviallyCopied = !properties.isEmpty && areAllWrapped && ModelRuntime.canCopyInstances
+        hasLegacyProperties = properties.contains { !($0.wrapper is any AnyWrapper.Type) }
         positions = Dictionary(properties.map { ($0.name, $0.index) }, uniquingKeysWith: { first, _ in first })
     }
 

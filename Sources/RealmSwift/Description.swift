@@ -22,6 +22,9 @@ enum Description {
         return "\(object.schemaName) {\n" + lines.joined() + "}"
     }
 
+    /// The text of a value as the dynamic API or a computed property gives it.
+    static func text(ofAny value: Any?) -> String { text(ofValue: ValueInput.unwrap(value), depth: depthMax) }
+
     private static func text(ofValue value: Any?, depth: Int) -> String {
         switch value {
         case nil: "(null)"

@@ -57,9 +57,6 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
 extension LinkingObjects: AnyLinkingObjects, KeyValueCollection, DescribedCollection {
     var dynamicElements: [Any?] { map { $0 as Any } }
     var descriptionHeader: String { "LinkingObjects<\(Element.className())>" }
-    public func value(forKey key: String) -> Any? { KeyPathOperators.values(of: self, forKey: key) }
-    public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
-    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
 }
 
 extension LinkingObjects: LinkingObjectsProtocol {

@@ -86,9 +86,6 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
         storage.swapAt(index1, index2)
     }
 
-    /// Sets a property of every element.
-    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
-
     // MARK: Place
 
     public var realm: Realm? { handle?.realm }
@@ -250,7 +247,6 @@ extension List: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable, _Defa
 
 extension List: KeyValueCollection {
     var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
-    public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
 }
 
 extension _PropertyShape {

@@ -47,11 +47,8 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     // MARK: Changing
 
     public func updateValue(_ value: Value, forKey key: Key) {
-        let text = key._mapKey
-        if text.contains(".") || text.hasPrefix("$") {
-            misuse("Invalid key '\(text)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24.")
-        }
-        if let handle { return handle.set(value._toStored(), forKey: text) }
+        MapKeys.check(key._mapKey)
+        if let handle { return handle.set(value._toStored(), forKey: key._mapKey) }
         entries[key] = value
     }
 
@@ -120,6 +117,15 @@ extension Map: Hashable {
 }
 
 extension Map: ThreadConfined, CustomStringConvertible {}
+
+enum MapKeys {
+    /// Key paths would not know what is meant.
+    static func check(_ key: String) {
+        if key.contains(".") || key.hasPrefix("$") {
+            misuse("Invalid key '\(key)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24.")
+        }
+    }
+}
 
 // MARK: Entries
 

@@ -38,6 +38,9 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
 
     /// Sets have no positions that last: stops the process.
     public func index(of object: Element) -> Int? { misuse("index(of:) is not available on MutableSet") }
+    public func index(matching predicate: NSPredicate) -> Int? { misuse("index(matching:) is not available on MutableSet") }
+    public func index(matching predicateFormat: String, _ args: Any...) -> Int? { misuse("index(matching:) is not available on MutableSet") }
+    public func index(matching isIncluded: (Query<Element>) -> Query<Bool>) -> Int? { misuse("index(matching:) is not available on MutableSet") }
 
     // MARK: Changing
 
@@ -86,8 +89,6 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
             misuse("Cannot combine sets of different Realms")
         }
     }
-
-    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
 
     // MARK: Place
 
@@ -166,5 +167,4 @@ extension MutableSet: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable,
 
 extension MutableSet: KeyValueCollection {
     var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
-    public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
 }

@@ -174,6 +174,9 @@ protocol AnyPersisted {
     static func collection(of object: ObjectBase, slot: Int) -> Any?
 }
 
+/// `Persisted` of any type.
+protocol AnyWrapper: AnyPersisted {}
+
 struct PropertyDeclaration {
     var flags: _PropertyFlags
     /// The wrapper holds something that has to be released when it is overwritten.
@@ -182,7 +185,7 @@ struct PropertyDeclaration {
     var originProperty: String?
 }
 
-extension Persisted: AnyPersisted {
+extension Persisted: AnyWrapper {
     static var shape: _PropertyShape { Value._shape }
 
     private static func pointer(_ address: UnsafeMutableRawPointer) -> UnsafeMutablePointer<Persisted<Value>> {

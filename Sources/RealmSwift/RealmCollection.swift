@@ -53,6 +53,18 @@ extension RealmCollection {
     public func objects(at indexes: IndexSet) -> [Element] { indexes.map { self[$0] } }
 }
 
+extension RealmCollection {
+    /// Of each element the value of a property, nil where it has none. `self` gives the elements.
+    public func value(forKey key: String) -> Any? { KeyPathOperators.values(of: self, forKey: key) }
+
+    /// The same along a path; or one value where the path begins with an operator: `@count`, `@min.age`, `@max.age`, `@sum.age`,
+    /// `@avg.age`, `@unionOfObjects.name`, `@distinctUnionOfObjects.name`, `@unionOfArrays.dogs`, `@distinctUnionOfArrays.dogs`.
+    public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
+
+    /// Sets a property of every element, within a write transaction.
+    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
+}
+
 extension RealmCollection where Element: Encodable {
     /// As an array.
     public func encode(to encoder: any Encoder) throws {

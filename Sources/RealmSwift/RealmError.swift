@@ -56,3 +56,13 @@ extension Realm {
 
 /// Lets `catch Realm.Error.fileNotFound` match.
 public func ~= (code: Realm.Error.Code, error: any Swift.Error) -> Bool { (error as? Realm.Error)?.errorCode == code }
+/// Lets `switch error.code { case .fileNotFound: … }` match, where `code` is the number that `NSError` has.
+public func ~= (pattern: Realm.Error.Code, code: Int) -> Bool { pattern.rawValue == code }
+public func == (code: Int, other: Realm.Error.Code) -> Bool { code == other.rawValue }
+public func != (code: Int, other: Realm.Error.Code) -> Bool { code != other.rawValue }
+
+/// Errors are equal when their domains and codes are.
+public func == (a: any Error, b: any Error) -> Bool {
+    let a = a as NSError, b = b as NSError
+    return a.domain == b.domain && a.code == b.code
+}

@@ -26,11 +26,6 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     public var description: String { Description.text(of: self, named: "Results<\(Element._elementShape.elementName)>") }
 
-    public func value(forKey key: String) -> Any? { KeyPathOperators.values(of: self, forKey: key) }
-    public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
-    /// Sets a property of every element.
-    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
-
     public var _core: _CollectionCore<Element> { _CollectionCore(.results(core)) }
     public init?(_core core: _CollectionCore<Element>) {
         guard case .results(let results) = core.form else { return nil }

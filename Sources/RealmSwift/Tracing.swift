@@ -25,6 +25,10 @@ enum Tracing {
         var steps: [Step]
         /// The key path ends with the last property; otherwise with something that is computed from it.
         var isComplete: Bool
+        /// Of a key path that projects the elements of a collection: the path from an element.
+        var projected: String?
+        /// Of a key path that ends in something computed from several properties: the path of each. Otherwise one path.
+        var paths: [String] = []
         /// The names in Swift, joined by dots.
         var path: String { steps.map(\.property.name).joined(separator: ".") }
     }
@@ -79,21 +83,38 @@ enum Tracing {
         let identifier = ObjectIdentifier(keyPath)
         if let entry = traces.withLock({ $0[identifier] }) { return entry.trace }
         guard let scratch = scratch(root) else { return Trace(steps: [], isComplete: false) }
+        return Tracing.trace(keyPath, of: scratch, root: root)
+    }
+
+    /// The same for a stand-in that is already there: an object in trace mode, or a projection of one.
+    static func trace(_ keyPath: AnyKeyPath, of scratch: some AnyObject, root: ObjectBase.Type) -> Trace {
         let recorder = Recorder()
         let result: Any? = $recorder.withValue(recorder) { scratch[keyPath: keyPath] }
-        let trace = Trace(steps: recorder.steps, isComplete: isEqual(result, recorder.mark) && isChain(recorder.steps, root))
-        traces.withLock { $0[identifier] = Entry(keyPath: keyPath, trace: trace) }
+        let chains = chains(recorder.steps, root)
+        let isChain = chains.count == 1
+        let projected = isChain ? (result as? any AnyProjectedCollection)?.elementPath : nil
+        let paths = chains.map { chain in (chain.map(\.property.name) + (projected.map { [$0] } ?? [])).joined(separator: ".") }
+        let trace = Trace(steps: isChain ? recorder.steps : [], isComplete: isChain && isEqual(result, recorder.mark), projected: projected, paths: paths)
+        traces.withLock { $0[ObjectIdentifier(keyPath)] = Entry(keyPath: keyPath, trace: trace) }
         return trace
     }
 
-    /// Each property belongs to the class that the one before it links to; a computed property may read several of one class.
-    private static func isChain(_ steps: [Step], _ root: ObjectBase.Type) -> Bool {
-        var type: ObjectBase.Type? = root
+    /// The steps as paths from the root: each property belongs to the class that the one before it links to, or begins a path of its
+    /// own. Empty where that is not so.
+    private static func chains(_ steps: [Step], _ root: ObjectBase.Type) -> [[Step]] {
+        var chains: [[Step]] = []
+        var type: ObjectBase.Type?
         for step in steps {
-            guard let current = type, step.owner.type == current else { return false }
+            if step.owner.type == type {
+                chains[chains.count - 1].append(step)
+            } else if step.owner.type == root {
+                chains.append([step])
+            } else {
+                return []
+            }
             type = step.property.shape.collection == nil ? step.property.shape.objectClass : nil
         }
-        return !steps.isEmpty
+        return chains
     }
 
     private static func isEqual(_ a: Any?, _ b: Any?) -> Bool {

@@ -1,12 +1,14 @@
 import Foundation
 import RealmSwift
 import RealmSwiftTestModels
+import TestSupport
 import XCTest
 
 /// Tests with a Realm in memory, a new one for each.
 class RealmTestCase: XCTestCase {
     static let types: [ObjectBase.Type] = [
         Dog.self, Person.self, Address.self, Country.self, AllTypes.self, Mapped.self, PointModel.self, Renamed.self, Base.self, Derived.self, Owner.self,
+        OldPerson.self, MixedForms.self, Venue.self, Contact.self, Location.self,
     ]
 
     func configuration(_ name: String? = nil) -> Realm.Configuration {
@@ -14,4 +16,13 @@ class RealmTestCase: XCTestCase {
     }
 
     func makeRealm() throws -> Realm { try Realm(configuration: configuration()) }
+
+    /// A Realm in a file of `scratch`, which the test keeps as long as the Realm.
+    func makeFileRealm(_ scratch: ScratchDirectory, _ types: [ObjectBase.Type] = RealmTestCase.types) throws -> Realm {
+        try Realm(configuration: fileConfiguration(scratch, types))
+    }
+
+    func fileConfiguration(_ scratch: ScratchDirectory, _ types: [ObjectBase.Type] = RealmTestCase.types) -> Realm.Configuration {
+        Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("test.realm")), objectTypes: types)
+    }
 }

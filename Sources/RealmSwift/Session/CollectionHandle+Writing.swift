@@ -110,6 +110,7 @@ extension CollectionHandle {
 
     func set(_ value: _Stored, forKey key: String, _ policy: Realm.UpdatePolicy = .error) {
         session.requireWriteTransaction()
+        MapKeys.check(key)
         if let embeddedType, !value.isNull {
             guard let object = session.newEmbedded(value, embeddedType) else { misuse("A map of embedded objects holds nothing else") }
             var new = ObjectKey.null

@@ -177,6 +177,12 @@ final class SessionType {
             object = makeByInitializer(info)
         }
         place(object, key)
+        if info.hasLegacyProperties && object.isPlaced {
+            for property in properties where property.property.index >= 0 {
+                let declared = info.properties[property.property.index]
+                declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))
+            }
+        }
         return object
     }
 

@@ -1,0 +1,102 @@
+import Foundation
+
+/// A property of each element of a collection of objects: `person.dogs.projectTo.name`.
+///
+/// Live like the collection, and read only: the values belong to its elements.
+public struct ProjectedCollection<Element: RealmCollectionValue>: RandomAccessCollection, CustomStringConvertible, ThreadConfined {
+    public typealias Index = Int
+
+    /// The collection with the objects.
+    let source: any ProjectedSource<Element>
+
+    init(_ source: any ProjectedSource<Element>) { self.source = source }
+
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { source.count }
+    public var count: Int { source.count }
+    public func index(after i: Int) -> Int { i + 1 }
+    public func index(before i: Int) -> Int { i - 1 }
+    public subscript(position: Int) -> Element { source.value(position) }
+
+    /// The position of the first object whose property has the given value.
+    public func index(of object: Element) -> Int? { firstIndex(of: object) }
+    /// The position of the first object of the collection that meets the predicate.
+    public func index(matching predicate: NSPredicate) -> Int? { source.index(matching: predicate) }
+
+    public var realm: Realm? { source.realm }
+    public var isInvalidated: Bool { source.isInvalidated }
+    public var isFrozen: Bool { source.isFrozen }
+    public func freeze() -> ProjectedCollection { ProjectedCollection(source.frozen()) }
+    public func thaw() -> ProjectedCollection? { source.thawed().map { ProjectedCollection($0) } }
+
+    public var description: String {
+        "ProjectedCollection<\(Element._elementShape.elementName)> (\n"
+            + enumerated().map { "\t[\($0)] \(Description.text(ofAny: $1._toStored().dynamicValue))" }.joined(separator: ",\n") + "\n)"
+    }
+}
+
+/// A collection of objects of any kind, and the property of them that is shown.
+protocol ProjectedSource<Value> {
+    associatedtype Value: RealmCollectionValue
+    var count: Int { get }
+    func value(_ index: Int) -> Value
+    func index(matching predicate: NSPredicate) -> Int?
+    var realm: Realm? { get }
+    var isInvalidated: Bool { get }
+    var isFrozen: Bool { get }
+    func frozen() -> any ProjectedSource<Value>
+    func thawed() -> (any ProjectedSource<Value>)?
+    /// The path from an element, in names.
+    var elementPath: String { get }
+    /// The objects, for observing them.
+    var base: any RealmCollection { get }
+}
+
+private struct ElementProjection<C: RealmCollection, Value: RealmCollectionValue>: ProjectedSource where C.Element: ObjectBase {
+    let collection: C
+    let keyPath: KeyPath<C.Element, Value>
+
+    var count: Int { collection.count }
+    func value(_ index: Int) -> Value { collection[index][keyPath: keyPath] }
+    func index(matching predicate: NSPredicate) -> Int? { collection.index(matching: predicate) }
+    var realm: Realm? { collection.realm }
+    var isInvalidated: Bool { collection.isInvalidated }
+    var isFrozen: Bool { collection.isFrozen }
+    func frozen() -> any ProjectedSource<Value> { ElementProjection(collection: collection.freeze(), keyPath: keyPath) }
+    func thawed() -> (any ProjectedSource<Value>)? { collection.thaw().map { ElementProjection(collection: $0, keyPath: keyPath) } }
+    var elementPath: String { Tracing.trace(keyPath, from: C.Element.self).paths.first ?? "" }
+    var base: any RealmCollection { collection }
+}
+
+/// Lets the elements of a collection be projected to a property: `dogs.projectTo.name`.
+@dynamicMemberLookup
+public struct CollectionElementMapper<Element> where Element: ObjectBase & RealmCollectionValue {
+    private let collection: AnyRealmCollection<Element>
+
+    fileprivate init(_ collection: AnyRealmCollection<Element>) { self.collection = collection }
+
+    public subscript<V>(dynamicMember member: KeyPath<Element, V>) -> ProjectedCollection<V> {
+        ProjectedCollection(ElementProjection(collection: collection, keyPath: member))
+    }
+}
+
+extension List where Element: ObjectBase & RealmCollectionValue {
+    /// See `ProjectedCollection`.
+    public var projectTo: CollectionElementMapper<Element> { CollectionElementMapper(AnyRealmCollection(self)) }
+}
+
+extension MutableSet where Element: ObjectBase & RealmCollectionValue {
+    /// See `ProjectedCollection`.
+    public var projectTo: CollectionElementMapper<Element> { CollectionElementMapper(AnyRealmCollection(self)) }
+}
+
+/// Projected collections of any element type.
+protocol AnyProjectedCollection {
+    var elementPath: String { get }
+    var dynamicElements: [Any?] { get }
+}
+
+extension ProjectedCollection: AnyProjectedCollection {
+    var elementPath: String { source.elementPath }
+    var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
+}
