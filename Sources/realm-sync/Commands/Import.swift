@@ -5,59 +5,107 @@ import SystemCalls
 extension Command {
     static let importJSON = Command(
         name: "import",
-        summary: "Make a file from JSON in the form of 'export'.",
+        summary: "Make a file from JSON or CSV.",
         details: [
-            "FILE gets the classes, objects and object keys that the JSON describes. It must not exist; it appears whole or not at all. "
-                + "The way to make a seed file in a build job: export what you have, change the text, import it.",
+            "JSON is what 'export' writes, with all types and object keys, or plainly {\"Class\": [objects]}, whose types are inferred: whole "
+                + "numbers, numbers, strings, truth values, lists of these, and Mixed for anything else. CSV has a header row; the class is "
+                + "named after the file, or by --class, and an empty field is null. '-' reads standard input.",
+            "FILE must not exist; it appears whole or not at all. The way to make a seed file in a build job: export what you have, "
+                + "change the text, import it.",
         ],
-        operands: [Operand(name: "JSON", help: "A file in the form that 'export' writes."), Operand(name: "FILE", help: "The realm file to make.")],
-        options: [.keyFile],
-        exitCodes: [(.badData, "the JSON is damaged or of another form"), (.cannotCreate, "FILE exists already")],
+        operands: [
+            Operand(name: "TEXT", help: "A file of JSON, or of CSV where its name ends in .csv."),
+            Operand(name: "FILE", help: "The realm file to make."),
+        ],
+        options: [
+            .keyFile,
+            .flag("csv", nil, "TEXT is CSV, whatever its name says."),
+            .value("class", "c", "NAME", "TEXT is CSV, and this is the class of its rows."),
+        ],
+        exitCodes: [(.badData, "the text is damaged or of another form; the message says where"), (.cannotCreate, "FILE exists already")],
         run: runImport)
 }
 
 private func runImport(_ invocation: Invocation) throws -> ExitCode {
-    let json = invocation.arguments.operand("JSON"), destination = invocation.arguments.operand("FILE")
-    let text = try MappedText(json)
-    guard JSONImporter.isExportForm(text.bytes) else {
-        throw CommandFailure(.badData, "\(Text.visible(json)) is no JSON in the form of 'export': an object with \"classes\" in it")
+    let arguments = invocation.arguments
+    let textPath = arguments.operand("TEXT"), destination = arguments.operand("FILE")
+    if (try? SystemCalls.linkStatus(path: destination)) != nil { throw NewFile.exists(destination) }
+    let text = try ImportedText(textPath)
+    let isTable = arguments.has("csv") || arguments.has("class") || textPath.hasSuffix(".csv")
+    let count: Int
+    do {
+        if isTable {
+            let converted = try CommaSeparatedText(text.bytes).exportForm(className: arguments.string("class") ?? className(textPath))
+            count = try converted.withUnsafeBytes { try makeFile(destination, $0, invocation) }
+        } else if JSONImporter.isExportForm(text.bytes) {
+            count = try makeFile(destination, text.bytes, invocation)
+        } else {
+            let converted = try PlainObjects(text.bytes).exportForm()
+            count = try converted.withUnsafeBytes { try makeFile(destination, $0, invocation) }
+        }
+    } catch let error as JSONError {
+        throw CommandFailure(.badData, "\(Text.visible(textPath)): \(error)")
+    } catch let error as TableError {
+        throw CommandFailure(.badData, "\(Text.visible(textPath)): \(error)")
     }
-    let progress = Progress("import", total: text.bytes.count, unit: .bytes, on: invocation.console)
-    let key = try Database.key(invocation)
-    let count = try NewFile.make(destination, key: key) { store in
+    try invocation.output.line("\(Text.visible(destination)): \(count) objects")
+    return .ok
+}
+
+/// "/data/people.csv" gives "people".
+private func className(_ path: String) -> String {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    return name.split(separator: ".").first.map(String.init) ?? name
+}
+
+/// - Parameter text: in the form that 'export' writes.
+private func makeFile(_ destination: String, _ text: UnsafeRawBufferPointer, _ invocation: Invocation) throws -> Int {
+    let progress = Progress("import", total: text.count, unit: .bytes, on: invocation.console)
+    defer { progress.end() }
+    return try NewFile.make(destination, key: try Database.key(invocation)) { store in
         let target = try FileImport(store) { progress.update($0.bytesDone) }
-        do { try JSONImporter(text: text.bytes, target: target).run() } catch let error as JSONError {
-            target.abandon()
-            throw CommandFailure(.badData, "\(Text.visible(json)): \(error)")
-        } catch let error as TableError {
-            target.abandon()
-            throw CommandFailure(.badData, "\(Text.visible(json)): \(error)")
-        } catch {
+        do { try JSONImporter(text: text, target: target).run() } catch {
             target.abandon()
             throw error
         }
         return try target.finish()
     }
-    progress.end()
-    try invocation.output.line("\(Text.visible(destination)): \(count) objects")
-    return .ok
 }
 
-/// The bytes of a file as long as this object lives.
-private final class MappedText {
+/// The bytes of a text as long as this object lives: a mapped file, or all of standard input.
+private final class ImportedText {
     let bytes: UnsafeRawBufferPointer
     private let address: UnsafeMutableRawPointer?
+    private let isMapped: Bool
 
     init(_ path: String) throws {
+        if path == "-" {
+            var all: [UInt8] = []
+            try withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 16) { buffer in
+                while case let count = try SystemCalls.readSome(STDIN_FILENO, into: buffer, path: "standard input"), count > 0 {
+                    all.append(contentsOf: buffer[..<count])
+                }
+            }
+            let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, all.count), alignment: 16)
+            copy.copyBytes(from: all)
+            bytes = UnsafeRawBufferPointer(rebasing: copy[..<all.count])
+            address = copy.baseAddress
+            isMapped = false
+            return
+        }
         let fd = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK)
         defer { SystemCalls.close(fd) }
         let status = try SystemCalls.status(fd, path: path)
         guard status.isRegularFile else { throw CommandFailure(.noInput, "\(Text.visible(path)) is no file") }
-        address = status.size == 0 ? nil : try SystemCalls.map(length: status.size, protection: PROT_READ, flags: MAP_PRIVATE, fd, path: path)
+        isMapped = status.size > 0
+        address = isMapped ? try SystemCalls.map(length: status.size, protection: PROT_READ, flags: MAP_PRIVATE, fd, path: path) : nil
         bytes = UnsafeRawBufferPointer(start: address, count: status.size)
     }
 
-    deinit { if let address { SystemCalls.unmap(address, length: bytes.count) } }
+    deinit {
+        guard let address else { return }
+        if isMapped { SystemCalls.unmap(address, length: bytes.count) } else { address.deallocate() }
+    }
 }
 
 /// Commits an import in few large transactions.

@@ -1,0 +1,260 @@
+import SharedStore
+
+/// What a property of plain data may be, narrowed down value by value.
+struct InferredType {
+    private enum Scalar: String { case int, double, bool, string, mixed }
+    private var scalar: Scalar?
+    private var isOptional = false
+    private var isList = false, isScalar = false
+    private var elementIsOptional = false
+
+    mutating func addMissing() { isOptional = true }
+
+    mutating func add(_ cursor: JSONCursor) throws {
+        var cursor = cursor
+        switch try cursor.kind() {
+        case .null: isOptional = true
+        case .array:
+            isList = true
+            try cursor.forEachElement { element in
+                if try element.kind() == .null { elementIsOptional = true } else { join(try InferredType.scalar(element)) }
+                try element.skip()
+            }
+        default:
+            isScalar = true
+            join(try InferredType.scalar(cursor))
+        }
+    }
+
+    mutating func addText(_ text: String) {
+        isScalar = true
+        join(InferredType.scalar(text))
+    }
+
+    private mutating func join(_ other: Scalar) {
+        guard let present = scalar else { return scalar = other }
+        if present == other { return }
+        scalar = [present, other].allSatisfy { $0 == .int || $0 == .double } ? .double : .mixed
+    }
+
+    private static func scalar(_ cursor: JSONCursor) throws -> Scalar {
+        var cursor = cursor
+        switch try cursor.kind() {
+        case .string: return .string
+        case .bool: return .bool
+        case .number:
+            if case .int = try cursor.number() { return .int }
+            return .double
+        case .object, .array, .null: return .mixed
+        }
+    }
+
+    private static func scalar(_ text: String) -> Scalar {
+        if Int64(text) != nil { return .int }
+        if Double(text) != nil { return .double }
+        return text == "true" || text == "false" ? .bool : .string
+    }
+
+    /// Lists and single values under one name can only be Mixed.
+    private var isMixed: Bool { isList && isScalar || scalar == .mixed }
+    var isListProperty: Bool { isList && !isScalar }
+    var wantsDouble: Bool { !isMixed && scalar == .double }
+    /// In a table of text, where a value of another kind makes the column text.
+    mutating func settleForText() { if scalar == .mixed { scalar = .string } }
+    var isText: Bool { scalar == .string || scalar == nil }
+
+    func property(_ name: String) -> String {
+        let type = isMixed ? "mixed" : (scalar ?? .string).rawValue
+        let optional = isMixed || (isListProperty ? elementIsOptional : isOptional || scalar == nil)
+        return JSONText.object([
+            ("name", .string(name)), ("type", .string(type)), ("collection", isListProperty ? "list" : .null), ("optional", .bool(optional)),
+        ]).text
+    }
+}
+
+/// `{"Class": [objects]}`: objects without types or keys, turned into the form that `export` writes.
+struct PlainObjects {
+    private let text: UnsafeRawBufferPointer
+
+    init(_ text: UnsafeRawBufferPointer) { self.text = text }
+
+    func exportForm() throws -> [UInt8] {
+        var out = Array("{\"schemaVersion\":-1,\"classes\":{".utf8)
+        var cursor = JSONCursor(text)
+        var isFirst = true
+        try cursor.forEachMember { name, cursor in
+            if !isFirst { out.append(UInt8(ascii: ",")) }
+            isFirst = false
+            guard try cursor.kind() == .array else { throw cursor.error("class \"\(name)\" is no list of objects") }
+            try self.addClass(name, &cursor, &out)
+        }
+        if !cursor.isAtEnd() { throw cursor.error("text behind the end") }
+        out += Array("}}".utf8)
+        return out
+    }
+
+    private func addClass(_ name: String, _ cursor: inout JSONCursor, _ out: inout [UInt8]) throws {
+        var names: [String] = []
+        var types: [String: InferredType] = [:]
+        var seen: [String: Int] = [:]
+        var count = 0
+        let start = cursor
+        try cursor.forEachElement { cursor in
+            guard try cursor.kind() == .object else { throw cursor.error("an element of class \"\(name)\" is no object") }
+            count += 1
+            try cursor.forEachMember { property, cursor in
+                if types[property] == nil {
+                    names.append(property)
+                    types[property] = InferredType()
+                }
+                try types[property]?.add(cursor)
+                seen[property, default: 0] += 1
+                try cursor.skip()
+            }
+        }
+        for property in names where seen[property, default: 0] < count { types[property]?.addMissing() }
+        let properties = names.compactMap { name in types[name]?.property(name) }.joined(separator: ",")
+        out += Array(PlainObjects.classBeginning(name, properties).utf8)
+        var key = 0
+        var again = start
+        try again.forEachElement { cursor in
+            out += Array("\(key == 0 ? "" : ",")\n{\"_key\":\(key)".utf8)
+            key += 1
+            var written: Set<String> = []
+            try cursor.forEachMember { property, cursor in
+                guard written.insert(property).inserted else { throw cursor.error("property \"\(property)\" stands twice in one object") }
+                let type = types[property] ?? InferredType()
+                // A list that is null is an empty one, as if it were missing.
+                if try type.isListProperty && cursor.kind() == .null { return try cursor.skip() }
+                out += Array(",\(JSONText.string(property).text):".utf8)
+                try self.addValue(&cursor, type.wantsDouble, 0, &out)
+            }
+            out.append(UInt8(ascii: "}"))
+        }
+        out += Array("]}".utf8)
+    }
+
+    /// The text of a class up to its objects.
+    static func classBeginning(_ name: String, _ properties: String) -> String {
+        "\(JSONText.string(name).text):{\"embedded\":false,\"primaryKey\":null,\"properties\":[\(properties)],\"objects\":["
+    }
+
+    private static let depthMax = 100
+
+    private func addValue(_ cursor: inout JSONCursor, _ asDouble: Bool, _ depth: Int, _ out: inout [UInt8]) throws {
+        if depth == Self.depthMax { throw cursor.error("values are nested more than \(Self.depthMax) levels deep") }
+        switch try cursor.kind() {
+        case .array:
+            out.append(UInt8(ascii: "["))
+            var isFirst = true
+            try cursor.forEachElement { cursor in
+                if !isFirst { out.append(UInt8(ascii: ",")) }
+                isFirst = false
+                try self.addValue(&cursor, asDouble, depth + 1, &out)
+            }
+            out.append(UInt8(ascii: "]"))
+        case .object:
+            out += Array("{\"$dict\":[".utf8)
+            var isFirst = true
+            try cursor.forEachMember { key, cursor in
+                out += Array("\(isFirst ? "" : ",")[\(JSONText.string(key).text),".utf8)
+                isFirst = false
+                try self.addValue(&cursor, false, depth + 1, &out)
+                out.append(UInt8(ascii: "]"))
+            }
+            out += Array("]}".utf8)
+        case .number where asDouble:
+            out += Array("{\"$double\":".utf8)
+            try addToken(&cursor, &out)
+            out.append(UInt8(ascii: "}"))
+        default: try addToken(&cursor, &out)
+        }
+    }
+
+    /// The next value as it stands.
+    private func addToken(_ cursor: inout JSONCursor, _ out: inout [UInt8]) throws {
+        let start = cursor.offset
+        try cursor.skip()
+        out += text[start..<cursor.offset]
+    }
+}
+
+/// Comma-separated values with a header row (RFC 4180); an empty field is null.
+struct CommaSeparatedText {
+    private let text: UnsafeRawBufferPointer
+
+    init(_ text: UnsafeRawBufferPointer) { self.text = text }
+
+    func exportForm(className: String) throws -> [UInt8] {
+        var names: [String] = []
+        var types: [InferredType] = []
+        try forEachRow { row, at in
+            if names.isEmpty {
+                if Set(row).count != row.count || row.contains("") {
+                    throw JSONError(offset: at, "the header needs a different name for each column")
+                }
+                names = row
+                types = row.map { _ in InferredType() }
+                return
+            }
+            guard row.count == names.count else { throw JSONError(offset: at, "a row of \(row.count) fields, the header has \(names.count)") }
+            for (i, field) in row.enumerated() { if field.isEmpty { types[i].addMissing() } else { types[i].addText(field) } }
+        }
+        if names.isEmpty { throw JSONError(offset: 0, "the header row is missing") }
+        for i in types.indices { types[i].settleForText() }
+        let properties = names.indices.map { types[$0].property(names[$0]) }.joined(separator: ",")
+        var out = Array("{\"schemaVersion\":-1,\"classes\":{\(PlainObjects.classBeginning(className, properties))".utf8)
+        var key = -1
+        try forEachRow { row, _ in
+            defer { key += 1 }
+            if key < 0 { return }
+            out += Array("\(key == 0 ? "" : ",")\n{\"_key\":\(key)".utf8)
+            for (i, field) in row.enumerated() where !field.isEmpty {
+                let value = types[i].isText ? JSONText.string(field).text
+                    : types[i].wantsDouble ? "{\"$double\":\(JSONText.string(field).text)}" : CommaSeparatedText.number(field)
+                out += Array(",\(JSONText.string(names[i]).text):\(value)".utf8)
+            }
+            out.append(UInt8(ascii: "}"))
+        }
+        out += Array("]}}}".utf8)
+        return out
+    }
+
+    /// "+07" is a number, but no JSON.
+    private static func number(_ field: String) -> String { Int64(field).map(String.init) ?? field }
+
+    private func forEachRow(_ body: ([String], Int) throws -> Void) throws {
+        let quote = UInt8(ascii: "\""), comma = UInt8(ascii: ","), lineFeed = UInt8(ascii: "\n"), carriageReturn = UInt8(ascii: "\r")
+        var at = text.count >= 3 && text[0] == 0xEF && text[1] == 0xBB && text[2] == 0xBF ? 3 : 0
+        while at < text.count {
+            let start = at
+            var row: [String] = []
+            var isEnd = false
+            while !isEnd {
+                var field: [UInt8] = []
+                if at < text.count, text[at] == quote {
+                    at += 1
+                    while true {
+                        guard at < text.count else { throw JSONError(offset: start, "a quoted field has no end") }
+                        if text[at] == quote {
+                            guard at + 1 < text.count, text[at + 1] == quote else { break }
+                            at += 1
+                        }
+                        field.append(text[at])
+                        at += 1
+                    }
+                    at += 1
+                }
+                while at < text.count, text[at] != comma, text[at] != lineFeed {
+                    if text[at] != carriageReturn { field.append(text[at]) }
+                    at += 1
+                }
+                row.append(String(decoding: field, as: UTF8.self))
+                isEnd = at >= text.count || text[at] == lineFeed
+                at += 1
+            }
+            // A line without anything is no row.
+            if row != [""] { try body(row, start) }
+        }
+    }
+}
