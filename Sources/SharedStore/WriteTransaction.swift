@@ -178,6 +178,7 @@ public final class WriteTransaction {
             participant.release(base)
             base = lock
             memory = try writer.begin(base.snapshot)
+            editing.close()
             editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef)
         } catch {
             finish()
@@ -192,7 +193,7 @@ public final class WriteTransaction {
     public func sync() throws {
         check()
         if writer.unsynced == nil { return }
-        try writer.alignHeader(with: base.snapshot, store.options.durability)
+        _ = try writer.alignHeader(with: base.snapshot, store.options.durability)
         writer.settle(participant)
     }
 
@@ -207,6 +208,7 @@ public final class WriteTransaction {
     /// Gives back everything that the transaction holds (C10, C11).
     private func finish() {
         isOpen = false
+        editing.close()
         // Before the next writer comes, so that its purge does not find our lock (C10).
         participant.release(base)
         participant.writeQueue.release()

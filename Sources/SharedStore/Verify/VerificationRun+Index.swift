@@ -205,9 +205,10 @@ extension VerificationRun {
             case .null, .int, .float, .double, .decimal: isHabit = walk.column.type == .mixed
             default: isHabit = false
             }
-            let what = "the entry of object \(key) stands under chunk \(chunk) at level \(level), "
-                + "its value asks for \(data.chunk(4 * level))"
-            try find(isHabit ? .warning : .error, .indexPlace, ref, key) { what }
+            try find(isHabit ? .warning : .error, .indexPlace, ref, key) {
+                "the entry of object \(key) stands under chunk \(chunk) at level \(level), "
+                    + "its value asks for \(data.chunk(4 * level))"
+            }
             break
         }
         // An unresolved link counts as null (file-format-2 7.4).
@@ -233,16 +234,18 @@ extension VerificationRun {
         let list = TreeWalk(LeafKind(.int, nullable: false, .tree))
         list.onLeaf = { [self] leaf, start in
             guard case .integers(let keys) = leaf.parts else { return }
-            try spend(leaf.count)
+            // Looking an object up costs more than an element; a list names each object once, so a true one is not longer than that.
+            try spend(16 * leaf.count)
             for i in 0..<leaf.count {
                 let key = ObjectKey(keys.unchecked(i))
                 let value = try verifyIndexedObject(key, walk, keys.ref)
                 if let last {
                     if walk.kind != .values {
                         if key <= last.key {
-                            let what = "object \(key) behind object \(last.key) in the list of a word"
                             // Entries of a string that stood twice in a list (file-format-2 7.7).
-                            try find(walk.kind == .wordsOfList ? .warning : .error, .indexList, keys.ref, key) { what }
+                            try find(walk.kind == .wordsOfList ? .warning : .error, .indexList, keys.ref, key) {
+                                "object \(key) behind object \(last.key) in the list of a word"
+                            }
                         }
                     } else if let value, let before = last.value, let order = RawOrder.compare(before, value) {
                         try verifyIndexPair(walk, keys.ref, order, last.key, key, before, value, level: level)

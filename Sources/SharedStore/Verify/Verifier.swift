@@ -359,8 +359,10 @@ final class VerificationRun {
     }
 
     /// Enters all nodes below `node` without asking what they mean: parts that others define, and what lies below damage.
+    ///
+    /// A lookup claims no nodes, so that it would not see a cycle; it has no use for them either.
     func enterAll(below node: Node?) throws {
-        guard let node, node.hasRefs else { return }
+        guard mode != .lookup, let node, node.hasRefs else { return }
         var path: [(node: Node, next: Int)] = [(node, 0)]
         while let last = path.last {
             if last.next >= last.node.count {

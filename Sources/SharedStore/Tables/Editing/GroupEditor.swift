@@ -7,15 +7,15 @@ public final class GroupEditor {
     /// The tables for reading; always up to date, queries may run over it.
     public let group: Group
     /// What peers will parse.
-    public var changes = ChangesetWriter()
+    @exclusivity(unchecked) public var changes = ChangesetWriter()
     /// Ref of the top array, in the arena.
-    private(set) var top: Int
-    private var names: Int
-    private var tables: Int
-    private var editors: [TableEditor?] = []
+    @exclusivity(unchecked) private(set) var top: Int
+    @exclusivity(unchecked) private var names: Int
+    @exclusivity(unchecked) private var tables: Int
+    @exclusivity(unchecked) private var editors: [TableEditor?] = []
     /// Objects that lost their last owner, deleted before the outermost operation returns.
-    var orphans: [(table: TableKey, key: ObjectKey)] = []
-    private var isDeletingOrphans = false
+    @exclusivity(unchecked) var orphans: [(table: TableKey, key: ObjectKey)] = []
+    @exclusivity(unchecked) private var isDeletingOrphans = false
     /// Source of salts for nested collections: their values mean nothing.
     private var saltState: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -55,6 +55,14 @@ public final class GroupEditor {
         arena.setElement(top, TopSlot.tables, tables)
         return top
     }
+
+    /// The transaction has ended: the table editors, which hold this object, are let go, and nothing can be changed with them.
+    func close() {
+        isClosed = true
+        for editor in editors { editor?.close() }
+        editors = []
+    }
+    @exclusivity(unchecked) private(set) var isClosed = false
 
     /// Lets slots of the top array be set by the history; grows it with zeros.
     func setTopElement(_ slot: Int, _ value: Int64) throws {
@@ -186,7 +194,13 @@ public final class GroupEditor {
     // MARK: Orphans
 
     /// Deletes what lost its last owner, and what that leaves behind. Called at the end of each outermost operation.
+    @inline(__always)
     func deleteOrphans() throws {
+        if !orphans.isEmpty { try deleteAllOrphans() }
+    }
+
+    @inline(never)
+    private func deleteAllOrphans() throws {
         if isDeletingOrphans { return }
         isDeletingOrphans = true
         defer { isDeletingOrphans = false }

@@ -29,6 +29,17 @@ extension TableEditor {
             return
         }
         let root = indexRoots[column.key.leafIndex]
+        if case .int(let v) = value, column.type == .int {
+            if SearchIndexEditor.insertInPlace(arena, root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8)) { return }
+        } else if SearchIndex.withIndexBytes(value, in: column, { SearchIndexEditor.insertInPlace(arena, root, key, BytesIndexKey($0)) }) {
+            return
+        }
+        try insertIntoIndexSlowly(column, key, value)
+    }
+
+    @inline(never)
+    private func insertIntoIndexSlowly(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
+        let root = indexRoots[column.key.leafIndex]
         let valueOf: (ObjectKey) throws -> Mixed = { [table] in
             guard let row = try table.find($0) else { throw FormatError(ref: root, "index of column \(column.key) holds the key \($0) of no object") }
             return try row.indexedValue(column)

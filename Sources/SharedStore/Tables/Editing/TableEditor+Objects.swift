@@ -34,7 +34,7 @@ extension TableEditor {
         if let row = try find(primaryKey: value, column) { return (row.key, false) }
         try beginChange()
         var key: ObjectKey
-        repeat { key = ObjectKey(Int64(try nextSequence())) } while try table.find(key) != nil
+        repeat { key = ObjectKey(Int64(try nextSequence())) } while try isTaken(key)
         try insertRow(key, primaryKey: (column, value))
         group.changes.createObject(key, in: table.key)
         if table.tombstonesRef != 0, let global = GlobalKey(primaryKey: value) {
@@ -63,7 +63,7 @@ extension TableEditor {
         while true {
             let n = Int64(try nextSequence())
             let key = ObjectKey(n & 0xFF | (n >> 8) << 16)
-            if try table.find(key) == nil { return key }
+            if try !isTaken(key) { return key }
         }
     }
 
@@ -71,11 +71,15 @@ extension TableEditor {
         try beginChange()
         guard let row = try clusters.insert(&tree, key) else { throw TableError.nameTaken("object key \(key)") }
         try table.setTree(tree)
+        noteNewObject(key, row)
         if let (column, value) = primaryKey { setCell(row, column, try CellEditor.set(arena, cell(row, column), row.row, column, value)) }
-        for (leafIndex, root) in indexRoots.enumerated() where root != 0 {
-            guard let column = columns[leafIndex], column.collection == nil else { continue }
-            let value = primaryKey?.0.key == column.key ? primaryKey!.1 : column.defaultValue
-            try insertIntoIndex(column, key, value)
+        for i in 0..<indexedColumns.count {
+            let column = indexedColumns[i]
+            if let primaryKey, primaryKey.0.key == column.key {
+                try insertIntoIndex(column, key, primaryKey.1)
+            } else {
+                try insertIntoIndex(column, key, column.defaultValue)
+            }
         }
     }
 
@@ -138,6 +142,7 @@ extension TableEditor {
             setCell(row, backlinks, try BacklinkLeafEditor.removeAll(arena, cell(row, backlinks), row.row))
         }
         _ = try clusters.erase(&tree, key)
+        forgetRecentRow()
         try table.setTree(tree)
         try forgetCollision(key)
     }

@@ -3,22 +3,29 @@
 /// Holds the table's top array and cluster tree as they stand in the arena. `table` shows the same to readers. Belongs to the
 /// thread of the write transaction.
 public final class TableEditor {
-    unowned let group: GroupEditor
+    let group: GroupEditor
     let arena: Arena
     /// The table for reading; always up to date.
     public let table: Table
     /// Ref of the top array, in the arena, with all 14 slots.
-    private(set) var top: Int
+    @exclusivity(unchecked) private(set) var top: Int
     /// Something was changed: the content version grows at commit.
-    var isModified = false
+    @exclusivity(unchecked) var isModified = false
     /// Root of the cluster tree of live objects.
-    var tree: Int
+    @exclusivity(unchecked) var tree: Int
     /// Roots of the indexes by leaf index, 0 for none.
-    private(set) var indexRoots: [Int] = []
+    @exclusivity(unchecked) private(set) var indexRoots: [Int] = []
+    /// Scalar columns that have an index.
+    @exclusivity(unchecked) private(set) var indexedColumns: [Column] = []
     /// Columns by leaf index.
-    private(set) var columns: [Column?] = []
+    @exclusivity(unchecked) private(set) var columns: [Column?] = []
     /// Changes to the cluster trees, with what they need to know of each column.
-    private(set) var clusters: ClusterTreeEditor
+    @exclusivity(unchecked) private(set) var clusters: ClusterTreeEditor
+    /// The row that was used last, so that several assignments to one object look for it once.
+    @exclusivity(unchecked) private var recentKey = ObjectKey.null
+    @exclusivity(unchecked) private var recentRow = Row(leaf: 0, row: 0)
+    /// No live object has this key or a larger one; -1 while that is not known.
+    @exclusivity(unchecked) private var freeFrom: Int64 = -1
 
     init(_ group: GroupEditor, _ table: Table) throws {
         self.group = group
@@ -55,6 +62,7 @@ public final class TableEditor {
     /// Called before the first change of every operation: the top array becomes writable.
     func beginChange() throws {
         if isModified && arena.memory.isInArena(top) { return }
+        precondition(!group.isClosed, "the write transaction of this editor of \(table.name) has ended; take one from the transaction that runs")
         let count = arena.memory.isInArena(top) ? arena.header(top).count : try arena.memory.node(top).count
         let missing = max(0, TableSlot.count - count)
         let old = top
@@ -69,6 +77,7 @@ public final class TableEditor {
         arena.setElement(top, TableSlot.tree, tree)
         arena.setElement(top, TableSlot.contentVersion, Arena.tag(Arena.untag(arena.element(top, TableSlot.contentVersion)) &+ 1))
         isModified = false
+        forgetRecentRow()
         return top
     }
 
@@ -83,6 +92,7 @@ public final class TableEditor {
     }
 
     private func readColumns() throws {
+        forgetRecentRow()
         columns = []
         indexRoots = []
         for column in table.columns {
@@ -93,6 +103,7 @@ public final class TableEditor {
             columns[column.key.leafIndex] = column
             indexRoots[column.key.leafIndex] = try table.indexRef(of: column)
         }
+        noteIndexes()
         clusters = ClusterTreeEditor(arena, columns: try table.columns.compactMap {
             ClusterColumn($0.key, enumDefault: $0.isEnumerated ? try enumPosition(of: $0.defaultValue, $0) : nil)
         })
@@ -101,11 +112,17 @@ public final class TableEditor {
     func setIndexRoot(_ leafIndex: Int, _ root: Int) throws {
         if indexRoots[leafIndex] == root { return }
         try beginChange()
+        let hadNone = indexRoots[leafIndex] == 0
         indexRoots[leafIndex] = root
+        if hadNone || root == 0 { noteIndexes() }
         let indexes = try arena.writableRefs(arena.child(top, TableSlot.indexes))
         arena.setElement(indexes, leafIndex, root)
         arena.setElement(top, TableSlot.indexes, indexes)
         table.setIndexes(indexes)
+    }
+
+    private func noteIndexes() {
+        indexedColumns = columns.compactMap { $0 }.filter { indexRoots[$0.key.leafIndex] != 0 && $0.collection == nil }
     }
 
     /// The editor of another table, or of this one.
@@ -119,12 +136,52 @@ public final class TableEditor {
     /// - Throws: `TableError.noSuchObject`.
     @inline(__always)
     func writableRow(_ key: ObjectKey) throws -> Row {
+        if key == recentKey && recentRow.leaf != 0 { return recentRow }
+        return try findWritableRow(key)
+    }
+
+    @inline(never)
+    private func findWritableRow(_ key: ObjectKey) throws -> Row {
         try beginChange()
         if key.rawValue < 0 { return try writableTombstone(key) }
         let old = tree
         guard let row = try clusters.makeRowWritable(&tree, key) else { throw noSuchObject(key) }
         if tree != old { try table.setTree(tree) }
+        noteRecentRow(key, row)
         return row
+    }
+
+    /// The row of a live object that was just made or found, writable.
+    @inline(__always)
+    func noteRecentRow(_ key: ObjectKey, _ row: Row) {
+        recentKey = key
+        recentRow = row
+    }
+
+    /// Called whenever rows move or go, and when the top array may have to be made writable again.
+    func forgetRecentRow() { recentRow = Row(leaf: 0, row: 0) }
+
+    /// The transaction has ended; see `GroupEditor.close`.
+    func close() {
+        isModified = false
+        forgetRecentRow()
+    }
+
+    /// Whether a live object has the key.
+    func isTaken(_ key: ObjectKey) throws -> Bool {
+        if freeFrom < 0 {
+            let count = table.objectCount
+            freeFrom = count == 0 ? 0 : try table.object(at: count - 1).map { $0.key.rawValue &+ 1 } ?? -1
+        }
+        if freeFrom >= 0 && key.rawValue >= freeFrom { return false }
+        return try table.find(key) != nil
+    }
+
+    /// A live object was made.
+    @inline(__always)
+    func noteNewObject(_ key: ObjectKey, _ row: Row) {
+        if freeFrom >= 0 && key.rawValue >= freeFrom { freeFrom = key.rawValue &+ 1 }
+        noteRecentRow(key, row)
     }
 
     private func writableTombstone(_ key: ObjectKey) throws -> Row {
