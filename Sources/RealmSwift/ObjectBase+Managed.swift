@@ -108,7 +108,10 @@ extension ObjectBase {
     final func managedValue(_ property: ManagedProperty) -> Any? {
         if property.slot >= ManagedProperty.computedSlots { return linkingObjects(property, DynamicObject.self) }
         if property.isCollection { return dynamicCollection(property) }
-        return _readCell(self, property.slot).dynamicValue
+        let stored = _readCell(self, property.slot)
+        // What a dynamic object links to is dynamic too: its reader knows no classes.
+        if self is DynamicObject, case .plain(.link) = stored.content { return stored.object(as: DynamicObject.self) }
+        return stored.dynamicValue
     }
 
     /// A collection of which only the schema is known: the one of the declared property where there is one, else of dynamic elements.

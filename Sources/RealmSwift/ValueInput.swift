@@ -51,7 +51,8 @@ enum ValueInput {
         case let date as NSDate: return .timestamp(Timestamp(date as Date))
         case let uuid as NSUUID: return .uuid(UUIDValue(uuid as UUID))
         case let decimal as Decimal: return Decimal128Bits(decimal.description).map { .decimal($0) }
-        case let bytes as [UInt8]: return .binary(bytes)
+        // An empty array of any type could be cast to one of bytes.
+        case let bytes as [UInt8] where type(of: value) == [UInt8].self: return .binary(bytes)
         default: return nil
         }
     }

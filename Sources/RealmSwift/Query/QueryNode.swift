@@ -172,7 +172,7 @@ struct QueryText {
     }
 
     private mutating func subquery(_ inner: QueryNode) -> String {
-        guard let path = QueryText.collection(in: inner) else { misuse("Subqueries will only work when the query contains a collection of objects") }
+        guard let path = QueryText.collection(in: inner, behind: scopes.last?.prefix ?? []) else { misuse("Subqueries will only work when the query contains a collection of objects") }
         subqueryCount += 1
         let variable = "$col\(subqueryCount)"
         let outer = text(of: QueryKeyPath(parts: path, aggregate: nil)).replacingPrefix("ANY ", with: "")
@@ -182,16 +182,21 @@ struct QueryText {
         return "SUBQUERY(\(outer), \(variable), \(predicate)).@count"
     }
 
-    /// The collection whose elements a condition is about.
-    private static func collection(in node: QueryNode) -> [QueryKeyPath.Part]? {
+    /// The collection whose elements a condition is about: within another subquery one of its elements'.
+    private static func collection(in node: QueryNode, behind prefix: [String]) -> [QueryKeyPath.Part]? {
         switch node {
         case .path(let path):
             if path.isMap { misuse("Subqueries over maps are not possible") }
-            guard path.aggregate == nil, let index = path.collectionIndex else { return nil }
-            return Array(path.parts[...index])
-        case .comparison(let a, _, let b, _): return collection(in: a) ?? collection(in: b)
-        case .between(let a, _, _), .not(let a), .subqueryCount(let a), .geoWithin(let a, _): return collection(in: a)
-        case .and(let a, let b), .or(let a, let b): return collection(in: a) ?? collection(in: b)
+            let start = names(path.parts).starts(with: prefix) ? prefix.count : 0
+            let found = path.parts[start...].firstIndex { part in
+                if case .name(_, let isCollection) = part { return isCollection }
+                return false
+            }
+            guard path.aggregate == nil, let found else { return nil }
+            return Array(path.parts[...found])
+        case .comparison(let a, _, let b, _): return collection(in: a, behind: prefix) ?? collection(in: b, behind: prefix)
+        case .between(let a, _, _), .not(let a), .subqueryCount(let a), .geoWithin(let a, _): return collection(in: a, behind: prefix)
+        case .and(let a, let b), .or(let a, let b): return collection(in: a, behind: prefix) ?? collection(in: b, behind: prefix)
         case .constant: return nil
         }
     }
