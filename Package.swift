@@ -34,7 +34,7 @@ let package = Package(
         .executableTarget(name: "Benchmarks", dependencies: ["SharedStore", "Replication", "Notifier", "SystemCalls", "CSQLite", "CLMDB"], path: "Benchmarks"),
         .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Fuzzer"),
         // A process that tests start, stop and kill: opens a file and does what its arguments say.
-        .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication"], path: "Tests/TestParticipant"),
+        .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels"], path: "Tests/TestParticipant"),
 
         .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"]),
@@ -43,7 +43,7 @@ let package = Package(
         .testTarget(name: "ReplicationTests", dependencies: ["Replication", "TestSupport", "TestParticipant"]),
         // Models in a module of their own, as an application has them: what the compiler makes of them across modules is tested.
         .target(name: "RealmSwiftTestModels", dependencies: ["RealmSwift"], path: "Tests/RealmSwiftTestModels"),
-        .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "TestSupport"]),
+        .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),

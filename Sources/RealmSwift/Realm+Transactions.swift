@@ -6,10 +6,11 @@ extension Realm {
     /// A block that commits or cancels by itself ends the transaction.
     /// - Parameter tokens: observers that are not told of the changes.
     /// - Returns: what the block returns.
-    /// - Throws: what the block throws, after the transaction was undone; or `Realm.Error` where the commit fails.
+    /// - Throws: what the block throws, after the transaction was undone; or `Realm.Error` where the transaction cannot begin or the commit fails.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
-        beginWrite()
+        // The transaction ends before this function returns, so on this thread.
+        do { try session.beginWrite(isMovable: false) } catch { throw Realm.Error(writing: error, session) }
         let result: Result
         do {
             result = try block()
@@ -22,12 +23,19 @@ extension Realm {
     }
 
     /// Waits until nobody else writes to the file, then begins a write transaction at the newest version.
+    ///
+    /// Where it cannot begin (a damaged file, more versions in use than the configuration allows) the process stops; `write` throws.
     public func beginWrite() {
-        do { try session.beginWrite() } catch { misuse("The write transaction cannot begin: \(error)") }
+        do { try session.beginWrite(isMovable: session.confinement.mayChangeThread) } catch { misuse("The write transaction cannot begin: \(error)") }
     }
 
     /// Makes the changes of the write transaction those of a new version of the file.
-    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws { try session.commitWrite() }
+    ///
+    /// - Parameter tokens: observers that are not told of the changes.
+    /// - Throws: `Realm.Error`; the changes are undone then.
+    public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws {
+        do { try session.commitWrite(skipping: tokens) } catch { throw Realm.Error(writing: error, session) }
+    }
 
     /// Undoes the write transaction. Objects that were made in it are invalidated.
     public func cancelWrite() { session.cancelWrite() }

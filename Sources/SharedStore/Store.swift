@@ -149,15 +149,21 @@ public final class Store: Sendable {
     /// - Parameter deadline: when to give up waiting for others; by default the options' limit from now.
     /// - Throws: `SessionError.deadlineExceeded` naming who writes, `tooManyVersions`, and what reading the version may throw.
     public func beginWrite(deadline: Deadline? = nil) throws -> WriteTransaction {
-        let participant = try writableSession()
+        let participant = try beginWriting()
         let limit = deadline ?? participant.deadline
-        Watchdog.shared.expectActivity()
-        try participant.beginWriting()
         do { _ = try participant.writeQueue.acquire(limit) } catch {
             participant.endWriting()
             throw error
         }
         return try begin(participant, limit)
+    }
+
+    /// Counts a writer in, who is to be counted out by `endWriting`.
+    func beginWriting() throws -> Participant {
+        let participant = try writableSession()
+        Watchdog.shared.expectActivity()
+        try participant.beginWriting()
+        return participant
     }
 
     /// Begins a write transaction if nobody writes at the moment; nil otherwise.
@@ -209,7 +215,9 @@ public final class Store: Sendable {
     }
 
     /// The write mutex is held; it is given back if anything fails.
-    private func begin(_ participant: Participant, _ deadline: Deadline, upgrades: Bool = false) throws -> WriteTransaction {
+    func begin(
+        _ participant: Participant, _ deadline: Deadline, owner: WriteLockOwner = .beginner, upgrades: Bool = false
+    ) throws -> WriteTransaction {
         do {
             if let limit = options.versionCountMax { try participant.checkVersionCount(limit, deadline) }
             let base = try participant.acquireNewest(.live, deadline)
@@ -218,13 +226,13 @@ public final class Store: Sendable {
                 let format = try writer.alignHeader(with: base.snapshot, options.durability)
                 if format != FileHeader.currentFormat && !upgrades { throw OpenError.upgradeRequired(path: path, format: Int(format)) }
                 writer.settle(participant)
-                return try WriteTransaction(self, participant, writer, base, format: format)
+                return try WriteTransaction(self, participant, writer, base, owner: owner, format: format)
             } catch {
                 participant.release(base)
                 throw error
             }
         } catch {
-            participant.writeQueue.release()
+            owner.release(participant)
             participant.endWriting()
             throw error
         }

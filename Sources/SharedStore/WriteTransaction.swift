@@ -65,7 +65,8 @@ final class Writer: @unchecked Sendable {
 /// A write transaction: changes that nobody sees until `commit`.
 ///
 /// There is one at a time over all processes. It belongs to the thread that began it, which must also end it, since the session's
-/// write lock belongs to a thread. One that is given up without an end rolls itself back.
+/// write lock belongs to a thread; only a movable one, whose lock the participant's `WriteLockKeeper` owns, may go from thread to
+/// thread. One that is given up without an end rolls itself back.
 ///
 /// Order of a commit (coordination.md 5.4): changeset, purge, places (C1, C2); control mutex: nodes (C3); syncs and header (C4, C5);
 /// critical flag, version list, flag (C7); control mutex: numbers, waiters (C8); FIFO (C9); lock on the old version (C10); write
@@ -79,6 +80,7 @@ public final class WriteTransaction {
     private let participant: Participant
     private let writer: Writer
     private let thread = pthread_self()
+    private let owner: WriteLockOwner
     private var base: ReadLock
     private var memory: WorkingMemory
     private var editing: GroupEditor
@@ -87,9 +89,10 @@ public final class WriteTransaction {
     /// The write mutex is held and `base` is a live lock on the newest version; both are ours from here on.
     ///
     /// `format` is that of the version; a commit always writes the current one, so an older one must be upgraded first.
-    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock, format: UInt8) throws {
+    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock, owner: WriteLockOwner, format: UInt8) throws {
         self.store = store
         self.participant = participant
+        self.owner = owner
         self.writer = writer
         self.base = base
         memory = try writer.begin(base.snapshot)
@@ -132,6 +135,7 @@ public final class WriteTransaction {
 
     private func check() {
         precondition(isOpen, "the write transaction has ended; begin another one")
+        if case .keeper = owner { return }
         precondition(pthread_equal(pthread_self(), thread) != 0, "a write transaction belongs to the thread that began it; end it there")
     }
 
@@ -211,7 +215,7 @@ public final class WriteTransaction {
         editing.close()
         // Before the next writer comes, so that its purge does not find our lock (C10).
         participant.release(base)
-        participant.writeQueue.release()
+        owner.release(participant)
         participant.endWriting()
     }
 

@@ -1,12 +1,13 @@
 import Foundation
 
 /// A process that tests start, stop and kill: the first argument names the group of commands, the rest is its business.
-let groups: [String: ([String]) throws -> Int32] = [
+let groups: [String: @MainActor ([String]) throws -> Int32] = [
     "notifier": runNotifierCommand,
     "session": runSessionCommands,
     "mirror": runMirrorCommand,
     "storage": runStorageCommand,
     "storm": runStormCommand,
+    "trap": runTrapCommand,
 ]
 
 let arguments = Array(CommandLine.arguments.dropFirst())

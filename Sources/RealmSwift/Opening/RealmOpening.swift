@@ -120,7 +120,7 @@ enum RealmOpening {
     /// Deletes the file, which nobody else may have open, and begins anew.
     private static func remake(_ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ origin: inout any SessionOrigin) throws -> any SessionOrigin {
         let path = configuration.fileURL?.path ?? ""
-        if !origin.cache.sessions.isEmpty { throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' is open and cannot be deleted to avoid a migration.", path: path) }
+        if !origin.cache.isEmpty { throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' is open and cannot be deleted to avoid a migration.", path: path) }
         try (origin as? StoreOrigin)?.store.close(force: true)
         entry.origin = nil
         _ = try StoreFiles.delete(path)
@@ -138,29 +138,40 @@ extension FileManager {
 }
 
 extension Realm.Error {
-    /// The error of the API for what the engine threw.
+    /// The error of the API for what the engine threw while a file was opened, copied or deleted.
     convenience init(opening error: any Swift.Error, path: String) {
         if let error = error as? Realm.Error {
             self.init(error.errorCode, userInfo: error.userInfo)
             return
         }
-        let code: Code = switch error {
-        case let error as OpenError: Code(error)
-        case let error as SessionError: Code(error)
-        case let error as SystemError: Code(error)
-        case let error as SchemaError: Code(error)
+        self.init(Code(error), "Unable to open a Realm at path '\(path)': \(error)", path: path)
+    }
+
+    /// The error of the API for what the engine threw while a session wrote.
+    convenience init(writing error: any Swift.Error, _ session: Session) {
+        if let error = error as? Realm.Error {
+            self.init(error.errorCode, userInfo: error.userInfo)
+            return
+        }
+        self.init(Code(error), "The write transaction failed: \(error)", path: session.configuration.fileURL?.path)
+    }
+}
+
+extension Realm.Error.Code {
+    init(_ error: any Swift.Error) {
+        self = switch error {
+        case let error as OpenError: Realm.Error.Code(error)
+        case let error as SessionError: Realm.Error.Code(error)
+        case let error as SystemError: Realm.Error.Code(error)
+        case let error as SchemaError: Realm.Error.Code(error)
         case is FormatError: .invalidDatabase
         case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: .fileNotFound
         case let error as CocoaError where error.code == .fileWriteNoPermission || error.code == .fileReadNoPermission: .filePermissionDenied
         case is CocoaError: .fileAccess
         default: .fail
         }
-        let text = "\(error)"
-        self.init(code, "Unable to open a Realm at path '\(path)': \(text)", path: path)
     }
-}
 
-extension Realm.Error.Code {
     init(_ error: SchemaError) {
         self = switch error {
         case .invalidSchema, .renameRefused: .fail

@@ -35,8 +35,13 @@ enum SchemaMigration {
 private final class ContextWriter: SessionWriter {
     let editor: GroupEditor
     init(_ context: MigrationContext) { editor = context.editor }
+    var baseVersion: UInt64 { 0 }
+    var isMovable: Bool { false }
+    var othersWait: Bool { false }
     func commit() throws -> SessionReader { misuse("A migration block must not commit: the opening does that when it returns") }
-    func cancel() throws -> SessionReader { misuse("A migration block must not cancel its write transaction") }
+    func commitWithoutSync() throws -> SessionReader { try commit() }
+    func finish() throws {}
+    func cancel() { misuse("A migration block must not cancel its write transaction") }
 }
 
 extension Schema {

@@ -19,11 +19,13 @@ extension Session {
     /// The live session of the same file where the caller runs; it is opened where there is none.
     func thawed() -> Session {
         if !isFrozen { return self }
-        let confinement = Confinement.here
-        return reading {
-            try origin.cache.session(at: confinement) {
-                try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: confinement, reader: origin.beginRead())
-            }
+        return reading { try sibling(at: origin.cache.placeOfCaller) }
+    }
+
+    /// The live session of the same file at a place where the caller runs; it is opened where there is none.
+    func sibling(at place: Confinement) throws -> Session {
+        try origin.cache.session(at: place) {
+            try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: place, reader: origin.beginRead())
         }
     }
 }

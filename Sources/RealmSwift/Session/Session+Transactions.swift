@@ -1,31 +1,82 @@
+import Foundation
 internal import SharedStore
 
 extension Session {
     /// Waits for the right to write and goes to the newest version.
-    func beginWrite() throws {
+    ///
+    /// - Parameter isMovable: the transaction may end on another thread of the session's place than this one.
+    func beginWrite(isMovable: Bool = false) throws {
+        checkWritable()
+        if let asyncWrites, let turn = try asyncWrites.takeTurn() {
+            // What was asked for asynchronously is in the queue before us, and could not begin while we wait.
+            return try begin(try turn.begin())
+        }
+        try begin(try origin.beginWrite(isMovable: isMovable))
+    }
+
+    /// Stops the process where no write transaction can begin.
+    func checkWritable() {
         checkConfinement()
         if isFrozen { misuse("Can't perform transactions on a frozen Realm") }
         if configuration.readOnly { misuse("Can't perform transactions on read-only Realms.") }
         if writer != nil { misuse("The Realm is already in a write transaction") }
-        writer = try origin.beginWrite()
-        forgetTables()
+        if asyncWrites?.isRunningCompletion == true { misuse("Can't begin a write transaction inside the completion block of an asynchronous commit.") }
     }
 
-    func commitWrite() throws {
+    /// Goes on in a write transaction: first to the version that it begins with, of which observers are told.
+    func begin(_ writer: any SessionWriter) throws {
+        let old = currentReader
+        if old?.version == writer.baseVersion {
+            self.writer = writer
+            forgetTables()
+            return
+        }
+        do {
+            let reader = try origin.beginRead(writer.baseVersion)
+            self.writer = writer
+            advance(to: reader)
+        } catch {
+            writer.cancel()
+            throw error
+        }
+        observer?.session(self, didAdvanceFrom: old, by: .beganWrite)
+    }
+
+    func commitWrite(skipping tokens: [NotificationToken] = []) throws {
+        try commit(skipping: tokens) { try $0.commit() }
+    }
+
+    /// Commits in one of the ways that a writer has, and tells everybody.
+    func commit(skipping tokens: [NotificationToken] = [], _ way: (any SessionWriter) throws -> SessionReader) throws {
         checkConfinement()
         guard let writer else { misuse("Can't commit a non-existing write transaction") }
+        let old = currentReader
         // The transaction is over whether the commit succeeds or not: a failed one leaves the file as it was.
-        defer { createdAccessors.removeAll() }
         do {
-            let reader = try writer.commit()
+            let reader = try way(writer)
+            createdAccessors.removeAll()
             self.writer = nil
             advance(to: reader)
+        } catch let error as CommittedError {
+            // Only the new version could not be read.
+            createdAccessors.removeAll()
+            self.writer = nil
+            writer.cancel()
+            advance(to: try? origin.beginRead())
+            origin.wakers.wakeAll(except: waker)
+            asyncWrites?.ended(writer)
+            throw error
         } catch {
             killCreated()
             self.writer = nil
-            advance(to: try? writer.cancel())
+            writer.cancel()
+            advance(to: old)
+            asyncWrites?.ended(writer)
             throw error
         }
+        origin.wakers.wakeAll(except: waker)
+        asyncWrites?.ended(writer)
+        observer?.session(self, didAdvanceFrom: old, by: .commit(skipping: tokens))
     }
 
     func cancelWrite() {
@@ -33,7 +84,10 @@ extension Session {
         guard let writer else { misuse("Can't cancel a non-existing write transaction") }
         killCreated()
         self.writer = nil
-        advance(to: reading { try writer.cancel() })
+        writer.cancel()
+        // The session is at the version that the transaction began with.
+        forgetTables()
+        asyncWrites?.ended(writer)
     }
 
     /// Objects whose creation is undone stay invalid, whatever gets their keys later.
@@ -42,16 +96,39 @@ extension Session {
         createdAccessors.removeAll()
     }
 
+    // MARK: Advancing
+
     /// Goes to the newest version. True if there was a newer one.
     func refresh() -> Bool {
         checkConfinement()
         if isFrozen || writer != nil { return false }
         if configuration.readOnly { misuse("Read-only Realms do not change and cannot be refreshed.") }
-        return reading {
-            let reader = try origin.beginRead()
-            if let present = currentReader, present.version == reader.version { return false }
-            advance(to: reader)
-            return true
+        return reading { try advanceToNewest() }
+    }
+
+    private func advanceToNewest() throws -> Bool {
+        let old = currentReader
+        if let old, try origin.newestVersion() == old.version { return false }
+        let reader = try origin.beginRead()
+        if old?.version == reader.version { return false }
+        advance(to: reader)
+        observer?.session(self, didAdvanceFrom: old, by: .refresh)
+        return true
+    }
+
+    /// Somebody else may have committed; called by the waker.
+    func hearOfCommit() {
+        if isClosed || writer != nil { return }
+        guard let reader = currentReader else {
+            // Whatever is read next is read from the newest version.
+            if observer != nil && autorefresh { _ = try? advanceToNewest() }
+            return
+        }
+        // What fails here will fail again where the caller can be told.
+        if autorefresh {
+            _ = try? advanceToNewest()
+        } else if let newest = try? origin.newestVersion(), newest > reader.version {
+            observer?.sessionNeedsRefresh(self)
         }
     }
 
@@ -61,5 +138,19 @@ extension Session {
         if isFrozen { return close() }
         if writer != nil { cancelWrite() }
         if currentReader != nil { releaseVersion() }
+    }
+}
+
+extension Confinement {
+    /// Whether a transaction that begins here, and that the caller ends by itself, may end on another thread.
+    ///
+    /// Queues and actors have no thread of their own. Nor has the main actor once a program with an asynchronous main has suspended for the
+    /// first time, and such a program runs in a task from the start.
+    var mayChangeThread: Bool {
+        switch self {
+        case .none, .thread: false
+        case .main: !Thread.isMainThread || withUnsafeCurrentTask { $0 != nil }
+        case .queue, .actor: true
+        }
     }
 }

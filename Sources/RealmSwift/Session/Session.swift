@@ -41,6 +41,12 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var copies: [Original: ObjectKey] = [:]
     @exclusivity(unchecked) private var cachedQuerySchema: GroupQuerySchema?
     @exclusivity(unchecked) var autorefresh = true
+    /// By which others tell the session of commits; nil where it can only be asked: frozen, read-only, on a thread without run loop.
+    @exclusivity(unchecked) private(set) var waker: SessionWaker?
+    /// Told where the session goes; see `SessionObserver`.
+    @exclusivity(unchecked) var observer: (any SessionObserver)?
+    /// Asynchronous write transactions; nil: there never was one.
+    @exclusivity(unchecked) var asyncWrites: AsyncWrites?
 
     /// - Parameter reader: a version to begin with; needed by a frozen session.
     init(origin: SessionOrigin, configuration: Realm.Configuration, schema: Schema, classes: [ClassInfo], confinement: Confinement,
@@ -56,6 +62,13 @@ final class Session: @unchecked Sendable {
         isMigrating = writer != nil
         try bind(classes)
         if isFrozen { for type in allTypes { _ = try type.loadTable() } }
+        if isFrozen || isMigrating || configuration.readOnly { return }
+        if let scheduler = Scheduler(confinement) {
+            let waker = SessionWaker(self, scheduler)
+            self.waker = waker
+            _ = origin.wakers.add(waker)
+            origin.listen(since: reader.version)
+        }
     }
 
     var isFrozen: Bool { frozenFrom != nil }
@@ -190,6 +203,7 @@ final class Session: @unchecked Sendable {
         for type in allTypes { type.replaceBlock() }
         reader = nil
         contentChanged()
+        observer?.sessionWasInvalidated(self)
     }
 
     func close() {

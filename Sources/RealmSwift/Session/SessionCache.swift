@@ -3,6 +3,7 @@ import Synchronization
 /// The live sessions of one file in this process: one for each thread, queue or actor, as long as somebody refers to it.
 final class SessionCache: Sendable {
     private struct Entry {
+        let confinement: Confinement
         weak var session: Session?
     }
     private let entries = Mutex<[Confinement.Key: Entry]>([:])
@@ -13,12 +14,25 @@ final class SessionCache: Sendable {
         // Made outside of the lock: only code that runs at the place asks for its session, so nobody else makes the same one.
         let session = try make()
         entries.withLock { entries in
-            entries[confinement.key] = Entry(session: session)
+            entries[confinement.key] = Entry(confinement: confinement, session: session)
             if entries.count & 0x3F == 0 { entries = entries.filter { $0.value.session != nil } }
         }
         return session
     }
 
-    /// All sessions that are still referred to.
-    var sessions: [Session] { entries.withLock { $0.values.compactMap(\.session) } }
+    /// Where the caller may use a session: the queue or actor that it runs on, if there is a session for that, else its thread.
+    var placeOfCaller: Confinement {
+        let places = entries.withLock { $0.values.map(\.confinement) }
+        for place in places {
+            switch place {
+            // Only here the session itself may be looked for: its last reference must not go anywhere else.
+            case .queue where place.isHere, .actor where place.isHere:
+                if entries.withLock({ $0[place.key]?.session }) != nil { return place }
+            default: continue
+            }
+        }
+        return .here
+    }
+
+    var isEmpty: Bool { entries.withLock { $0.values.allSatisfy { $0.session == nil } } }
 }

@@ -1,48 +1,92 @@
+internal import Notifier
 internal import SharedStore
+import Synchronization
 
 /// A file that is shared with others, in this process and outside.
 final class StoreOrigin: SessionOrigin {
     let store: Store
     let cache = SessionCache()
+    let wakers = WakerList()
+    private let subscription = Mutex<Subscription?>(nil)
 
     init(_ store: Store) { self.store = store }
 
-    func beginRead() throws -> SessionReader {
-        let transaction = try store.beginRead()
-        return SessionReader(group: transaction.group, version: transaction.version, pin: transaction)
+    deinit { subscription.withLock { $0?.cancel() } }
+
+    func beginRead() throws -> SessionReader { SessionReader(try store.beginRead()) }
+    func beginRead(_ version: UInt64) throws -> SessionReader { SessionReader(try store.beginRead(version)) }
+    func newestVersion() throws -> UInt64 { try store.newestVersion() }
+
+    /// Waits as long as it takes: the API has no limit.
+    func beginWrite(isMovable: Bool) throws -> any SessionWriter {
+        StoreWriter(isMovable ? try store.beginMovableWrite(deadline: .never) : try store.beginWrite(deadline: .never), isMovable: isMovable)
     }
 
-    func beginWrite() throws -> any SessionWriter { StoreWriter(self, try store.beginWrite()) }
-
-    func freeze(_ reader: SessionReader) throws -> SessionReader {
-        let transaction = try store.freeze(reader.version)
-        return SessionReader(group: transaction.group, version: transaction.version, pin: transaction)
+    func requestTurn(_ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws {
+        try store.requestWriteTurn { body($0.map { StoreTurn(turn: $0) }) }
     }
+
+    func freeze(_ reader: SessionReader) throws -> SessionReader { SessionReader(try store.freeze(reader.version)) }
+
+    /// One listener a file, however many sessions there are. A Realm in memory has nobody to listen to.
+    func listen(since version: UInt64) {
+        if store.path.isEmpty { return }
+        subscription.withLock { subscription in
+            if subscription != nil { return }
+            var options = Notifier.Options(lastSeenVersion: version, onWarning: { [store] in store.options.onWarning($0.description) })
+            options.fallbackDirectory = store.options.notifierFallbackDirectory
+            // A look must not wait for a stopped peer; the next look is half a second away.
+            let newest: @Sendable () -> UInt64 = { [store] in (try? store.participant?.newestVersion(.after(.milliseconds(200)))) ?? 0 }
+            subscription = Notifier.shared.subscribe(path: store.path, options: options, newestVersion: newest) { [wakers] _ in wakers.wakeAll() }
+        }
+    }
+}
+
+extension SessionReader {
+    convenience init(_ transaction: ReadTransaction) {
+        self.init(group: transaction.group, version: transaction.version, pin: transaction)
+    }
+}
+
+private final class StoreTurn: SessionTurn {
+    let turn: WriteTurn
+    init(turn: WriteTurn) { self.turn = turn }
+    func begin() throws -> any SessionWriter { StoreWriter(try turn.begin(), isMovable: true) }
 }
 
 /// A write transaction of the engine.
 private final class StoreWriter: SessionWriter {
-    private let origin: StoreOrigin
     private let transaction: WriteTransaction
-    let editor: GroupEditor
+    private(set) var editor: GroupEditor
+    let isMovable: Bool
+    private var syncError: (any Error)?
 
-    init(_ origin: StoreOrigin, _ transaction: WriteTransaction) {
-        self.origin = origin
+    init(_ transaction: WriteTransaction, isMovable: Bool) {
         self.transaction = transaction
+        self.isMovable = isMovable
         editor = transaction.editor
     }
 
-    func commit() throws -> SessionReader {
-        let transaction = try transaction.commitAndRead()
-        return SessionReader(group: transaction.group, version: transaction.version, pin: transaction)
+    var baseVersion: UInt64 { transaction.baseVersion }
+    var othersWait: Bool { transaction.othersWait }
+
+    func commit() throws -> SessionReader { SessionReader(try transaction.commitAndRead()) }
+
+    func commitWithoutSync() throws -> SessionReader {
+        try transaction.commitAndContinue(syncing: false)
+        editor = transaction.editor
+        return SessionReader(try transaction.store.beginRead(transaction.baseVersion))
     }
 
-    func cancel() throws -> SessionReader {
-        let version = transaction.baseVersion
-        // The version is held until somebody else holds it.
-        let reader = try? origin.store.beginRead(version)
-        if transaction.isOpen { transaction.rollback() }
-        guard let reader else { return try origin.beginRead() }
-        return SessionReader(group: reader.group, version: reader.version, pin: reader)
+    func finish() throws {
+        cancel()
+        if let syncError { throw syncError }
+    }
+
+    /// What was committed without a sync is made durable.
+    func cancel() {
+        if !transaction.isOpen { return }
+        do { try transaction.sync() } catch { syncError = error }
+        transaction.rollback()
     }
 }

@@ -19,6 +19,9 @@ public struct Deadline: Sendable, Comparable {
     /// Longer waits than this are cut to it: about 30 years, so that no sum overflows.
     static let secondsMax: Int64 = 1_000_000_000
 
+    /// So late that nobody lives to see it.
+    public static var never: Deadline { .after(.seconds(secondsMax)) }
+
     /// In the past: whatever is not to be had at once fails.
     public static let immediate = Deadline(nanoseconds: 0)
 

@@ -53,6 +53,8 @@ package final class Participant: @unchecked Sendable {
     private let slot: FileSlot
     package let readLocks: ReadLocks
     package let writeQueue: WriteQueue
+    /// Owns the write mutex for transactions that move between threads.
+    let writeLockKeeper: WriteLockKeeper
     package let register: ParticipantRegister?
     /// What opening found in the file; a joiner sees the header's state, which may be older than the session's newest version.
     package let attachedAs: Attachment
@@ -95,6 +97,7 @@ package final class Participant: @unchecked Sendable {
         readLocks = ReadLocks(lockFile, register: register)
         broadcaster = ConditionBroadcaster(lockFile)
         writeQueue = WriteQueue(file: lockFile, broadcaster: broadcaster)
+        writeLockKeeper = WriteLockKeeper(writeQueue)
         var warnings = warnings
         if paths.file.isEmpty {
             // Nobody else can do us harm.

@@ -1,0 +1,19 @@
+/// Why a session went to another version.
+enum SessionStep {
+    /// A write transaction of its own was committed; observers with these tokens are not to be told.
+    case commit(skipping: [NotificationToken])
+    /// A write transaction began at a version that others have made. It runs while the observer is told, and has changed nothing yet.
+    case beganWrite
+    /// By `refresh`, or by itself after a commit of somebody else.
+    case refresh
+}
+
+/// What wants to know where a session goes. Called at the session's place, after it has arrived.
+protocol SessionObserver: AnyObject {
+    /// - Parameter old: where the session was, still held; nil where it was at no version.
+    func session(_ session: Session, didAdvanceFrom old: SessionReader?, by step: SessionStep)
+    /// There is a newer version, to which the session does not go by itself.
+    func sessionNeedsRefresh(_ session: Session)
+    /// All objects and collections of the session were invalidated.
+    func sessionWasInvalidated(_ session: Session)
+}

@@ -1,0 +1,59 @@
+import Synchronization
+
+/// Lets other threads and processes tell a live session that there is a newer version.
+///
+/// It holds the session weakly, and looks for it at the session's own place only: the last reference to a session must not go
+/// anywhere else.
+final class SessionWaker: @unchecked Sendable {
+    // Sendable: `session` is set when the session is made and read at its place; the rest is atomic or never changes.
+    let scheduler: Scheduler
+    private weak var session: Session?
+    private let isScheduled = Atomic(false)
+
+    init(_ session: Session, _ scheduler: Scheduler) {
+        self.session = session
+        self.scheduler = scheduler
+    }
+
+    /// Has `session.hearOfCommit` called at the session's place soon; once, however often it is asked until then.
+    func wake() {
+        if isScheduled.exchange(true, ordering: .acquiringAndReleasing) { return }
+        scheduler.schedule { [self] in
+            isScheduled.store(false, ordering: .releasing)
+            session?.hearOfCommit()
+        }
+    }
+
+    /// Runs a block with the session at its place; does nothing where the session is gone by then.
+    func schedule(_ block: @escaping @Sendable (Session) -> Void) {
+        scheduler.schedule { [self] in
+            if let session { block(session) }
+        }
+    }
+}
+
+/// The sessions of one file in this process that want to hear of commits.
+final class WakerList: Sendable {
+    private struct Entry {
+        weak var waker: SessionWaker?
+    }
+    private let entries = Mutex<[Entry]>([])
+
+    /// True where it is the first one.
+    func add(_ waker: SessionWaker) -> Bool {
+        entries.withLock { entries in
+            entries.removeAll { $0.waker == nil }
+            entries.append(Entry(waker: waker))
+            return entries.count == 1
+        }
+    }
+
+    /// Tells all but one, which has made the commit itself.
+    func wakeAll(except one: SessionWaker? = nil) {
+        entries.withLock { entries in
+            for entry in entries {
+                if let waker = entry.waker, waker !== one { waker.wake() }
+            }
+        }
+    }
+}
