@@ -3,9 +3,9 @@ package final class SnapshotReader: Sendable {
     package let snapshot: Snapshot
     package let group: Group
 
-    init(_ view: FileView) throws {
+    init(_ view: FileView, previous: Group? = nil) throws {
         snapshot = view.snapshot
-        group = try Group(memory: view.memory, topRef: view.snapshot.topRef, format: Int(FileHeader.currentFormat), owner: view)
+        group = try Group(memory: view.memory, topRef: view.snapshot.topRef, format: Int(FileHeader.currentFormat), owner: view, previous: previous)
     }
 
     init(_ file: ImmutableFile) {
@@ -88,7 +88,8 @@ public final class ReadTransaction {
             return false
         }
         do {
-            let target = try store.reader(of: next.snapshot)
+            // The old version is held until the new one is bound, so that what is the same in both is known by its ref.
+            let target = try store.reader(of: next.snapshot, previous: reader.group)
             if let observe {
                 let history = try HistoryReader(memory: target.group.memory, topRef: next.snapshot.topRef, version: next.snapshot.version)
                 var version = old.snapshot.version

@@ -129,9 +129,11 @@ public final class Store: Sendable {
     }
 
     /// The tables of a version that the caller has locked.
-    func reader(of snapshot: Snapshot) throws -> SnapshotReader {
+    ///
+    /// - Parameter previous: a group of the same file whose version is held all the while.
+    func reader(of snapshot: Snapshot, previous: Group? = nil) throws -> SnapshotReader {
         if let found = recent.withLock({ $0?.snapshot == snapshot ? $0 : nil }) { return found }
-        let reader = try SnapshotReader(try session().file.view(of: snapshot))
+        let reader = try SnapshotReader(try session().file.view(of: snapshot), previous: previous)
         recent.withLock { $0 = reader }
         return reader
     }

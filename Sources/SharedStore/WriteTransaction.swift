@@ -8,6 +8,17 @@ final class Writer: @unchecked Sendable {
     private(set) var file: DatabaseFile
     private(set) var committer: Committer
     private var memory: WorkingMemory?
+    /// The tables of the version that we committed last.
+    private var committed: (snapshot: Snapshot, group: Group)?
+
+    /// Remembers the tables of a version that was published.
+    func note(_ snapshot: Snapshot, _ group: Group) { committed = (snapshot, group) }
+
+    /// Our last commit's tables, if it is the newest version, `base`: nothing that it uses was overwritten since.
+    func group(before base: Snapshot) -> Group? {
+        guard let committed, committed.snapshot == base else { return nil }
+        return committed.group
+    }
 
     init(_ file: DatabaseFile) {
         self.file = file
@@ -19,6 +30,7 @@ final class Writer: @unchecked Sendable {
         self.file = file
         committer = Committer(file: file)
         memory = nil
+        committed = nil
     }
 
     /// Working memory on `base`, empty.
@@ -96,7 +108,7 @@ public final class WriteTransaction {
         self.writer = writer
         self.base = base
         memory = try writer.begin(base.snapshot)
-        editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef, format: format)
+        editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef, format: format, previous: writer.group(before: base.snapshot))
     }
 
     deinit { if isOpen { rollback() } }
@@ -183,7 +195,7 @@ public final class WriteTransaction {
             base = lock
             memory = try writer.begin(base.snapshot)
             editing.close()
-            editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef)
+            editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef, previous: writer.group(before: base.snapshot))
         } catch {
             finish()
             throw CommittedError(version: next.version, underlying: error)
@@ -267,6 +279,7 @@ public final class WriteTransaction {
         writer.committer.didPublish()
         if syncing { writer.settle(participant) }
         memory.end()
+        writer.note(next, editing.group)
         // From here on the commit has happened, whatever goes wrong: numbers and wake-ups come again with the next one (W7 to W9).
         try? participant.announce(version: next.version, numberOfVersions: pinned.versions.count + 1, deadline)
         KillPoint.reach("C9.before")

@@ -16,23 +16,36 @@ public final class Group: @unchecked Sendable {
     @exclusivity(unchecked) private var entries: [Int64]
     private let owner: AnyObject?
     private let cache = Mutex<[UInt32: Table]>([:])
+    /// What the version before knew of its tables, for those that are the same here.
+    private let earlier: [TableSchema]
+    /// Ref of the names, 0 where they lie in an arena: they may change there.
+    private let namesRef: Int
 
     static let tableCountMax = 65535
 
     /// - Parameters:
     ///   - topRef: ref of the top array, 0 for a file without content.
+    ///   - previous: a group of the same file whose version was held, or was the newest, until this version existed; see `TableSchema`.
     ///   - owner: an object whose life keeps the memory readable; nil where the caller sees to that.
-    public init(memory: Memory, topRef: Int, format: Int, owner: AnyObject? = nil) throws {
+    public init(memory: Memory, topRef: Int, format: Int, owner: AnyObject? = nil, previous: Group? = nil) throws {
         self.memory = memory
         self.owner = owner
         self.topRef = topRef
         self.format = format == 0 ? FileHeader.currentFormat : UInt8(clamping: format)
-        (names, entries) = try Group.read(memory, topRef)
+        earlier = previous.map { $0.cache.withLock { $0.values.map { $0.schema } } } ?? []
+        let namesRef = topRef == 0 ? 0 : try memory.refs(topRef, "group top").requiredRef(TopSlot.names)
+        self.namesRef = memory.isInArena(namesRef) ? 0 : namesRef
+        let known = previous.flatMap { $0.namesRef == namesRef && namesRef != 0 && !$0.hasNewNames ? $0.names : nil }
+        (names, entries) = try Group.read(memory, topRef, names: known)
     }
+
+    /// The names are no longer those at `namesRef`.
+    @exclusivity(unchecked) private var hasNewNames = false
 
     /// Reads the list of tables anew and forgets the tables, after a write transaction changed the top array.
     func reload(topRef: Int) throws {
         (names, entries) = try Group.read(memory, topRef)
+        hasNewNames = true
         self.topRef = topRef
         cache.withLock { $0.removeAll() }
     }
@@ -40,6 +53,7 @@ public final class Group: @unchecked Sendable {
     /// Reads the list of tables anew after a writer added, removed or renamed one, and keeps the given tables as they are.
     func reloadList(topRef: Int, keeping tables: [(table: Table, topRef: Int)]) throws {
         (names, entries) = try Group.read(memory, topRef)
+        hasNewNames = true
         self.topRef = topRef
         for (table, ref) in tables where table.key.slot < entries.count { entries[table.key.slot] = Int64(ref) }
         cache.withLock { cache in
@@ -51,11 +65,11 @@ public final class Group: @unchecked Sendable {
     /// Lets the list show a table's new top array, after a write transaction made one.
     func setEntry(_ slot: Int, _ ref: Int) { if slot < entries.count { entries[slot] = Int64(ref) } }
 
-    private static func read(_ memory: Memory, _ topRef: Int) throws -> (names: [String], entries: [Int64]) {
+    private static func read(_ memory: Memory, _ topRef: Int, names known: [String]? = nil) throws -> (names: [String], entries: [Int64]) {
         if topRef == 0 { return ([], []) }
         let top = try memory.refs(topRef, "group top")
         if !TopSlot.legalCounts.contains(top.count) { throw FormatError(ref: topRef, "group top with \(top.count) elements") }
-        let names = try NameArray.read(memory, top.requiredRef(TopSlot.names))
+        let names = try known ?? NameArray.read(memory, top.requiredRef(TopSlot.names))
         let tables = try memory.refs(top.requiredRef(TopSlot.tables), "list of tables")
         if names.count != tables.count || names.count > tableCountMax {
             throw FormatError(ref: topRef, "\(names.count) table names for \(tables.count) tables")
@@ -101,7 +115,7 @@ public final class Group: @unchecked Sendable {
             return nil
         }
         let table = try Table(memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot],
-                              format: format, owner: owner)
+                              format: format, owner: owner, earlier: earlier)
         // Two threads may both have read the table; all get the one that was put here first.
         return cache.withLock {
             if let first = $0[key.rawValue] { return first }

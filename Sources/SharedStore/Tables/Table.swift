@@ -26,17 +26,15 @@ public final class Table: @unchecked Sendable {
     @exclusivity(unchecked) public private(set) var topRef: Int
     @exclusivity(unchecked) public private(set) var kind: TableKind
     /// All columns in spec order: public ones, then backlinks.
-    @exclusivity(unchecked) public private(set) var columns: [Column]
+    public var columns: [Column] { schema.columns }
     /// Number of public columns, which come first.
-    @exclusivity(unchecked) public private(set) var publicColumnCount: Int
+    public var publicColumnCount: Int { schema.publicCount }
+    @exclusivity(unchecked) private(set) var schema: TableSchema
     @exclusivity(unchecked) public private(set) var primaryKeyColumn: Column?
     /// The live objects.
     @exclusivity(unchecked) public private(set) var tree: ClusterTree
     /// Changes whenever a commit changes the table; the number itself means nothing.
     @exclusivity(unchecked) public private(set) var contentVersion: Int
-    @exclusivity(unchecked) private var names: [String]
-    @exclusivity(unchecked) private var positions: [String: Int]
-    @exclusivity(unchecked) private var positionsByKey: [ColumnKey: Int]
     /// Ref of the array of index roots, 0 for none.
     @exclusivity(unchecked) var indexesRef: Int
     /// Ref of the tree of unresolved objects, 0 for none.
@@ -45,20 +43,16 @@ public final class Table: @unchecked Sendable {
 
     private let owner: AnyObject?
 
-    init(memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8, owner: AnyObject? = nil) throws {
+    init(memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8, owner: AnyObject? = nil, earlier: [TableSchema] = []) throws {
         self.memory = memory
         self.owner = owner
         self.key = key
         self.name = name
         self.format = format
-        let parts = try Table.read(memory, topRef, key, format)
+        let parts = try Table.read(memory, topRef, key, format, earlier)
         self.topRef = topRef
         kind = parts.kind
-        columns = parts.spec.columns
-        publicColumnCount = parts.spec.publicCount
-        names = parts.spec.names
-        positions = parts.positions
-        positionsByKey = parts.positionsByKey
+        schema = parts.schema
         primaryKeyColumn = parts.primaryKeyColumn
         tree = parts.tree
         contentVersion = parts.contentVersion
@@ -69,14 +63,10 @@ public final class Table: @unchecked Sendable {
 
     /// Reads everything anew, after a write transaction changed the table's top array.
     func reload(topRef: Int) throws {
-        let parts = try Table.read(memory, topRef, key, format)
+        let parts = try Table.read(memory, topRef, key, format, [])
         self.topRef = topRef
         kind = parts.kind
-        columns = parts.spec.columns
-        publicColumnCount = parts.spec.publicCount
-        names = parts.spec.names
-        positions = parts.positions
-        positionsByKey = parts.positionsByKey
+        schema = parts.schema
         primaryKeyColumn = parts.primaryKeyColumn
         tree = parts.tree
         contentVersion = parts.contentVersion
@@ -94,10 +84,8 @@ public final class Table: @unchecked Sendable {
     // MARK: Reading the top array
 
     private struct Parts {
-        var spec: Spec
+        var schema: TableSchema
         var kind: TableKind
-        var positions: [String: Int]
-        var positionsByKey: [ColumnKey: Int]
         var primaryKeyColumn: Column?
         var tree: ClusterTree
         var contentVersion: Int
@@ -106,33 +94,25 @@ public final class Table: @unchecked Sendable {
         var collisionsRef: Int
     }
 
-    private static func read(_ memory: Memory, _ topRef: Int, _ key: TableKey, _ format: UInt8) throws -> Parts {
+    private static func read(_ memory: Memory, _ topRef: Int, _ key: TableKey, _ format: UInt8, _ earlier: [TableSchema]) throws -> Parts {
         let top = try memory.refs(topRef, "table top")
         if top.count < TableSlot.contentVersion { throw FormatError(ref: topRef, "table top with \(top.count) elements") }
         let stored = try top.tagged(TableSlot.key)
         if stored != Int(key.rawValue) { throw FormatError(ref: topRef, "table says its key is \(stored), its slot says \(key)") }
-        let spec = try Spec(memory, specRef: top.requiredRef(TableSlot.spec),
-                            oppositeTablesRef: top.optionalRef(TableSlot.oppositeTables),
-                            oppositeColumnsRef: top.optionalRef(TableSlot.oppositeColumns), table: key, format: format)
+        let schema = try TableSchema.read(memory, top, key, format, earlier: earlier)
         let type = try top.tagged(TableSlot.flags) & 3
         guard let kind = TableKind(rawValue: type) else { throw FormatError(ref: topRef, "table type \(type)") }
-        var positions: [String: Int] = [:]
-        for (i, name) in spec.names.enumerated() where positions.updateValue(i, forKey: name) != nil {
-            throw FormatError(ref: topRef, "two columns have the name \"\(name)\"")
-        }
-        var positionsByKey: [ColumnKey: Int] = [:]
-        for column in spec.columns { positionsByKey[column.key] = column.specIndex }
         // Here raw 0 means none and raw 1, tagged 0, the column with key 0 (file-format-2 section 2).
         var primaryKeyColumn: Column?
         if top.count > TableSlot.primaryKey, top.unchecked(TableSlot.primaryKey) != 0 {
             let columnKey = ColumnKey(Int64(try top.tagged(TableSlot.primaryKey)))
-            guard let position = positionsByKey[columnKey], position < spec.publicCount else {
+            guard let position = schema.positionsByKey[columnKey], position < schema.publicCount else {
                 throw FormatError(ref: topRef, "primary key column \(columnKey) does not exist")
             }
-            primaryKeyColumn = spec.columns[position]
+            primaryKeyColumn = schema.columns[position]
         }
         return Parts(
-            spec: spec, kind: kind, positions: positions, positionsByKey: positionsByKey, primaryKeyColumn: primaryKeyColumn,
+            schema: schema, kind: kind, primaryKeyColumn: primaryKeyColumn,
             tree: try ClusterTree(memory, top.requiredRef(TableSlot.tree)),
             contentVersion: try top.tagged(TableSlot.contentVersion),
             indexesRef: try top.optionalRef(TableSlot.indexes), tombstonesRef: try top.optionalRef(TableSlot.tombstones),
@@ -154,12 +134,12 @@ public final class Table: @unchecked Sendable {
     public var publicColumns: ArraySlice<Column> { columns[..<publicColumnCount] }
     public var backlinkColumns: ArraySlice<Column> { columns[publicColumnCount...] }
 
-    public func column(named name: String) -> Column? { positions[name].map { columns[$0] } }
-    public func column(_ key: ColumnKey) -> Column? { positionsByKey[key].map { columns[$0] } }
+    public func column(named name: String) -> Column? { schema.positions[name].map { columns[$0] } }
+    public func column(_ key: ColumnKey) -> Column? { schema.positionsByKey[key].map { columns[$0] } }
 
     /// The name of a public column; backlink columns have none.
     public func name(of column: Column) -> String {
-        column.specIndex < names.count ? names[column.specIndex] : ""
+        column.specIndex < schema.names.count ? schema.names[column.specIndex] : ""
     }
 
     /// Root of the column's search or full-text index, 0 for none.

@@ -22,7 +22,7 @@ public final class GroupEditor {
     /// - Parameters:
     ///   - topRef: the bound version's top array, 0 for a file that was never committed to.
     ///   - format: the format in which the bound version was written; older than the current one only for its upgrade.
-    public init(arena: Arena, topRef: Int, format: UInt8 = FileHeader.currentFormat) throws {
+    public init(arena: Arena, topRef: Int, format: UInt8 = FileHeader.currentFormat, previous: Group? = nil) throws {
         self.arena = arena
         if topRef == 0 {
             names = try NameArrayEditor.create(arena)
@@ -36,7 +36,7 @@ public final class GroupEditor {
             names = try arena.child(top, TopSlot.names)
             tables = try arena.child(top, TopSlot.tables)
         }
-        group = try Group(memory: arena.memory, topRef: top, format: Int(format))
+        group = try Group(memory: arena.memory, topRef: top, format: Int(format), previous: previous)
     }
 
     /// True when anything was changed.

@@ -93,15 +93,11 @@ public final class TableEditor {
 
     private func readColumns() throws {
         forgetRecentRow()
-        columns = []
-        indexRoots = []
-        for column in table.columns {
-            while columns.count <= column.key.leafIndex {
-                columns.append(nil)
-                indexRoots.append(0)
-            }
-            columns[column.key.leafIndex] = column
-            indexRoots[column.key.leafIndex] = try table.indexRef(of: column)
+        columns = table.schema.columnsByLeaf
+        indexRoots = [Int](repeating: 0, count: columns.count)
+        if table.indexesRef != 0 {
+            let roots = try arena.memory.refs(table.indexesRef, "index roots")
+            for column in table.columns { indexRoots[column.key.leafIndex] = try roots.optionalRef(column.key.leafIndex) }
         }
         noteIndexes()
         clusters = ClusterTreeEditor(arena, columns: try table.columns.compactMap {
