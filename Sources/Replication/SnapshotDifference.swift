@@ -55,6 +55,23 @@ public struct FreeExtents: Equatable, Sendable {
         }
     }
 
+    /// The free lists and the top array of a version as they lie there: what the payload of the next step is compressed against
+    /// (mirroring.md section 4, flag 4). Positions, lengths, versions, top, each with its node header.
+    public static func prefix(memory: Memory, snapshot: Snapshot) throws -> [UInt8] {
+        if snapshot.topRef == 0 { return [] }
+        let top = try memory.node(snapshot.topRef)
+        var out: [UInt8] = []
+        func append(_ node: Node) throws {
+            out += UnsafeRawBufferPointer(start: try memory.bytes(at: node.ref, length: node.byteCount), count: node.byteCount)
+        }
+        for slot in TopSlot.freePositions...TopSlot.freeVersions where slot < top.count {
+            let ref = try top.optionalRef(slot)
+            if ref != 0 { try append(memory.node(ref)) }
+        }
+        try append(top)
+        return out
+    }
+
     /// The used ranges, ascending and not touching.
     public func usedRanges() -> [Range<Int>] {
         var out: [Range<Int>] = []

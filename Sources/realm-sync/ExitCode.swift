@@ -55,6 +55,7 @@ struct Failure {
         case let error as SessionError: self.init(Failure.code(error), "\(error)")
         case let error as SystemError: self.init(Failure.code(error), "\(error)")
         case let error as MirrorError: self.init(Failure.code(error), "\(error)")
+        case let error as WireError: self.init(Failure.code(error), "\(error)")
         case let error as EncryptionKeyError: self.init(Failure.code(error), "\(error)")
         case is FormatError, is DecryptionError, is ChangesetError, is SegmentError, is CompressionError:
             self.init(.badData, "\(error); run '\(Program.name) verify' on the file")
@@ -112,6 +113,25 @@ struct Failure {
         case .busy, .inUse: .tryAgain
         case .notThisMirror, .diverged: .cannotCreate
         case .sourceDamaged, .damagedState, .notAReplica: .badData
+        }
+    }
+
+    private static func code(_ error: WireError) -> ExitCode {
+        switch error {
+        case .closed, .silent, .unreachable, .stopped: return .tryAgain
+        case .malformed, .tooLarge: return .unavailable
+        case .notTrusted: return .notPermitted
+        case .badConfiguration: return .usage
+        case .refused(_, let code, _):
+            switch code {
+            case .busy, .goingAway, .idle: return .tryAgain
+            case .badName, .version, .malformed, .tooLarge: return .usage
+            case .notAllowed, .wouldBePlain: return .notPermitted
+            case .notFound: return .noInput
+            case .conflict: return .cannotCreate
+            case .badSource: return .badData
+            case .inputOutput: return .inputOutput
+            }
         }
     }
 

@@ -46,13 +46,13 @@ final class MirrorStepTests: MirrorTestCase {
 
     /// The walk, the free lists, and two whole traversals say the same.
     private func assertExact(_ step: MirrorStep, _ base: HeldSnapshot, _ text: String) throws {
-        let walked = try DifferenceWalk.ranges(memory: step.this.memory, older: step.parentExtents, newer: step.this.snapshot)
+        let walked = try DifferenceWalk.ranges(memory: step.held().memory, older: XCTUnwrap(step.parentExtents), newer: step.this)
         XCTAssertEqual(step.ranges, walked, text)
         let nothing = FreeExtents(positions: [24], lengths: [.max / 2], logicalSize: .max / 2 + 24)
         func nodes(_ held: HeldSnapshot) throws -> [Range<Int>] {
             try DifferenceWalk.ranges(memory: held.memory, older: nothing, newer: held.snapshot)
         }
-        let old = FreeExtents.bytes(try nodes(base)), new = FreeExtents.bytes(try nodes(step.this))
+        let old = FreeExtents.bytes(try nodes(base)), new = FreeExtents.bytes(try nodes(step.held()))
         XCTAssertEqual(FreeExtents.bytes(step.ranges), new.subtracting(old), text)
     }
 
@@ -60,7 +60,7 @@ final class MirrorStepTests: MirrorTestCase {
         let step = try pair.next()
         if exact { try assertExact(step, pair.base, text) }
         XCTAssertEqual(try pair.applier.attempt(step), .applied, text)
-        pair.base = step.this
+        pair.base = try step.held()
         try assertEqual(pair.source, pair.reader, text)
     }
 
@@ -130,7 +130,7 @@ final class MirrorStepTests: MirrorTestCase {
                 blocked += 1
                 break
             }
-            pair.base = step.this
+            pair.base = try step.held()
             XCTAssertEqual(try JSONExporter.text(pinned.group), text, "round \(round)")
         }
         XCTAssertEqual(blocked, 1, "without a pin at the source, its history or space must stand in the way soon")
@@ -179,7 +179,7 @@ final class MirrorStepTests: MirrorTestCase {
         }
         let before = try JSONExporter.text(other.beginRead().group)
         let step = try pair.next()
-        XCTAssertEqual(step.this.snapshot, try other.beginRead().snapshot, "the trap: equal numbers")
+        XCTAssertEqual(step.this, try other.beginRead().snapshot, "the trap: equal numbers")
         XCTAssertThrowsError(try pair.applier.attempt(step)) {
             guard case MirrorError.diverged = $0 else { return XCTFail("\($0)") }
         }
@@ -210,7 +210,7 @@ final class MirrorStepTests: MirrorTestCase {
             SystemCallInterception.hook = nil
             if case .failure = result { XCTAssertEqual(try pair.reader.beginRead().snapshot, before) }
             XCTAssertEqual(try pair.applier.attempt(step), .applied)
-            pair.base = step.this
+            pair.base = try step.held()
             try assertEqual(pair.source, pair.reader, "after call \(n) failed")
             if calls < n { break }
         }

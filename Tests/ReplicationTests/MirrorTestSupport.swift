@@ -60,7 +60,7 @@ class MirrorTestCase: XCTestCase {
         if x.snapshot != y.snapshot { return }
         let extents = try FreeExtents(memory: x.memory, snapshot: x.snapshot)
         for range in extents.usedRanges() {
-            let p = x.memory.state.pointee.base + range.lowerBound, q = y.memory.state.pointee.base + range.lowerBound
+            let p = try x.memory.bytes(at: range.lowerBound, length: range.count), q = try y.memory.bytes(at: range.lowerBound, length: range.count)
             if memcmp(p, q, range.count) != 0 { return XCTFail("\(text): bytes \(range) differ", file: file, line: line) }
         }
     }
@@ -86,5 +86,13 @@ class MirrorTestCase: XCTestCase {
     func awaitVersion(_ version: UInt64, file: StaticString = #filePath, line: UInt = #line) {
         let isThere = eventually { ((try? MirrorState.read(replica: replica))?.snapshot.version ?? 0) >= version }
         XCTAssertTrue(isThere, "the replica does not come to version \(version)", file: file, line: line)
+    }
+}
+
+extension MirrorStep {
+    /// V2 in the source's session.
+    func held() throws -> HeldSnapshot {
+        guard case .held(let held) = content else { throw XCTSkip("the step came over a wire") }
+        return held
     }
 }

@@ -3,52 +3,6 @@ import Notifier
 import SharedStore
 import SystemCalls
 
-/// One step of a mirror: what a version of the source has more than the one that the replica stands at.
-struct MirrorStep {
-    /// V1: where the replica stands. Its free space is the source's.
-    let parent: Snapshot
-    let parentExtents: FreeExtents
-    /// V2, held live in the source's session.
-    let this: HeldSnapshot
-    /// Ascending, not touching: the used bytes of V2 that are free in V1.
-    let ranges: [Range<Int>]
-    /// The version before the oldest changeset of V2; nil where there is no history.
-    let historyBase: UInt64?
-
-    /// The difference of two held versions, by their free lists.
-    ///
-    /// - Parameter checks: compare it with a walk of the new version (mirroring.md 2.3).
-    /// - Throws: `MirrorError.sourceDamaged` where the lists contradict themselves or the walk.
-    init(_ base: HeldSnapshot, _ next: HeldSnapshot, source: String, checks: Bool) throws {
-        do {
-            let older = try base.extents(), newer = try next.extents()
-            ranges = older.difference(to: newer)
-            if checks {
-                let walked = try DifferenceWalk.ranges(memory: next.memory, older: older, newer: next.snapshot)
-                // Leaked blocks are in use as far as the lists say; a node that the lists call free is damage.
-                if ranges != walked, !FreeExtents.covers(ranges, walked) {
-                    throw MirrorError.sourceDamaged(
-                        source: source, reason: "version \(next.snapshot.version) has nodes in space that its lists call free")
-                }
-            }
-            let top = try next.memory.node(next.snapshot.topRef)
-            if try top.tagged(TopSlot.historyType) != 0 {
-                let history = try HistoryReader(memory: next.memory, topRef: next.snapshot.topRef, version: next.snapshot.version)
-                historyBase = history.base
-            } else {
-                historyBase = nil
-            }
-            parent = base.snapshot
-            parentExtents = older
-            this = next
-        } catch let error as FormatError {
-            throw MirrorError.sourceDamaged(source: source, reason: "version \(next.snapshot.version): \(error)")
-        }
-    }
-
-    var byteCount: Int { ranges.reduce(0) { $0 + $1.count } }
-}
-
 /// Writes steps into a replica that others are reading (mirroring.md 5).
 ///
 /// A participant of the replica's session that commits like any writer, but stores the source's bytes at the source's places. It
@@ -69,10 +23,13 @@ final class Applier {
     /// Free space of versions that readers held when we last looked.
     private var known: [Snapshot: FreeExtents] = [:]
 
-    init(_ path: String, label: String) throws {
+    private let key: EncryptionKey?
+
+    init(_ path: String, label: String, key: EncryptionKey? = nil) throws {
         self.path = path
         self.label = label
-        participant = try SessionMembership.join(path, label: label)
+        self.key = key
+        participant = try SessionMembership.join(path, label: label, key: key)
         ringer = Ringer(path, options: Notifier.Options(onWarning: { _ in }))
     }
 
@@ -115,7 +72,7 @@ final class Applier {
         defer { participant.writeQueue.release() }
         KillPoint.reach("apply.locked")
         let newest = try newestSnapshot()
-        if newest == step.this.snapshot {
+        if newest == step.this {
             // Numbers do not identify a version: the bytes do (mirroring.md 8.2).
             if try isEqual(step, newest) { return .applied }
             throw MirrorError.diverged(destination: path, reason: "version \(newest.version) has another content than the source's")
@@ -129,7 +86,7 @@ final class Applier {
         let kept = try lockFile.with(.list, deadline) { try list.purge() }
         let blockers = try kept.versions.filter { try !mayWrite(step, $0, newest) }
         if !blockers.isEmpty { return .blocked(blockers.map(\.snapshot.version)) }
-        let next = step.this.snapshot
+        let next = step.this
         do {
             try lockFile.with(.control, deadline) { try store(step, file) }
         } catch {
@@ -154,7 +111,7 @@ final class Applier {
     /// Whether version `p`, which somebody holds, stands in the way of the step (mirroring.md 5.2).
     private func mayWrite(_ step: MirrorStep, _ p: PinnedVersion, _ newest: Snapshot) throws -> Bool {
         let extents: FreeExtents
-        if p.snapshot == newest { extents = step.parentExtents } else if let found = known[p.snapshot] { extents = found } else {
+        if p.snapshot == newest, let parent = step.parentExtents { extents = parent } else if let found = known[p.snapshot] { extents = found } else {
             // Held, so its lists are intact in the replica.
             let view = try participant.file.view(of: p.snapshot)
             extents = try FreeExtents(memory: view.memory, snapshot: p.snapshot)
@@ -171,10 +128,9 @@ final class Applier {
     private func store(_ step: MirrorStep, _ file: DatabaseFile) throws {
         KillPoint.reach("apply.control")
         let page = SystemCalls.pageSize
-        try file.backend.preallocate(to: (step.this.snapshot.logicalSize + page - 1) / page * page)
-        let base = UnsafeRawPointer(step.this.memory.state.pointee.base)
-        for range in step.ranges {
-            try file.backend.write(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count), at: range.lowerBound)
+        try file.backend.preallocate(to: (step.this.logicalSize + page - 1) / page * page)
+        try step.forEachRange { range, bytes in
+            try file.backend.write(bytes, at: range.lowerBound)
             KillPoint.reach("apply.range")
         }
         try file.backend.flush()
@@ -182,19 +138,41 @@ final class Applier {
 
     private func isEqual(_ step: MirrorStep, _ newest: Snapshot) throws -> Bool {
         let view = try participant.file.view(of: newest)
-        return Applier.areEqual(step.this.memory, view.memory, step.ranges)
+        var isEqual = true
+        try step.forEachRange { range, bytes in
+            guard isEqual, let theirs = bytes.baseAddress else { return }
+            isEqual = memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) == 0
+        }
+        return isEqual
     }
 
     /// Compares the used bytes of a version here and in the source.
     func holdsTheSame(as source: HeldSnapshot) throws -> Bool {
         // The ranges of the source's version end before the end of ours: both have the same size.
         let view = try participant.file.view(of: source.snapshot)
-        return Applier.areEqual(source.memory, view.memory, try source.extents().usedRanges())
+        for range in try source.extents().usedRanges() {
+            let theirs = try source.memory.bytes(at: range.lowerBound, length: range.count)
+            if memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) != 0 { return false }
+        }
+        return true
     }
 
-    private static func areEqual(_ a: Memory, _ b: Memory, _ ranges: [Range<Int>]) -> Bool {
-        let x = a.state.pointee.base, y = b.state.pointee.base
-        return ranges.allSatisfy { memcmp(x + $0.lowerBound, y + $0.lowerBound, $0.count) == 0 }
+    /// The free lists and the top array of the version that the replica stands at, as they lie there: what a step is compressed against.
+    func listsPrefix(_ snapshot: Snapshot) throws -> [UInt8] {
+        try FreeExtents.prefix(memory: participant.file.view(of: snapshot).memory, snapshot: snapshot)
+    }
+
+    /// SHA-256 of the bytes that `ranges` of the replica's version have.
+    func digest(_ snapshot: Snapshot, _ ranges: [Range<Int>]) throws -> Digest {
+        try Self.digest(participant.file.view(of: snapshot).memory, ranges)
+    }
+
+    static func digest(_ memory: Memory, _ ranges: [Range<Int>]) throws -> Digest {
+        let hash = SHA256Hash()
+        for range in ranges {
+            hash.update(UnsafeRawBufferPointer(start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count))
+        }
+        return hash.finish()
     }
 
     /// Gets rid of pins that a killed reader of other software has left, if nobody else is there: leaves, and starts the session
@@ -204,7 +182,7 @@ final class Applier {
     func restartSession() throws -> Bool {
         close()
         let wasAlone = try StoreFiles.withExclusiveAccess(path, {}) != nil
-        participant = try SessionMembership.join(path, label: label)
+        participant = try SessionMembership.join(path, label: label, key: key)
         known.removeAll()
         return wasAlone
     }

@@ -25,6 +25,9 @@ public enum Mirror {
         public var pinLimit = Duration.seconds(600)
         /// Every so many steps, the difference is compared with a walk of the new version.
         public var checkInterval = 64
+        /// The key of an encrypted source, and the one that the replica is encrypted with; nil for plain files.
+        public var sourceKey: EncryptionKey?
+        public var destinationKey: EncryptionKey?
         public init() {}
     }
 
@@ -43,16 +46,16 @@ public enum Mirror {
         try checkPair(source, destination)
         let lock = try MirrorLock(destination: destination, purpose: "mirror of \(source)")
         return try withExtendedLifetime(lock) {
-            var standing = try standing(destination, source, force: options.force)
+            var standing = try standing(destination, FileIdentity.absolutePath(source), force: options.force)
             // Before a long copy is made for nothing.
             if standing != .absent, try StoreFiles.withExclusiveAccess(destination, {}) == nil {
                 throw MirrorError.inUse(destination: destination, holders: MirrorImage.holders(destination))
             }
-            if standing == .ours, let reason = try divergence(destination) {
+            if standing == .ours, let reason = try divergence(destination, options.destinationKey) {
                 guard options.force else { throw MirrorError.diverged(destination: destination, reason: reason) }
                 standing = .foreign
             }
-            let reader = try SourceReader(source, label: "mirror")
+            let reader = try SourceReader(source, label: "mirror", key: options.sourceKey)
             let result = try image(reader.view, status: reader.status, source: source, destination, standing, .once, options)
             return result.0
         }
@@ -63,14 +66,14 @@ public enum Mirror {
     /// - Returns: what was known of the mirroring; nil where the state was damaged.
     /// - Throws: `MirrorError.notAReplica`, `MirrorError.busy` while a mirror is at work on it.
     @discardableResult
-    public static func promote(_ path: String) throws -> MirrorState? {
+    public static func promote(_ path: String, key: EncryptionKey? = nil) throws -> MirrorState? {
         let paths = SessionPaths(path)
         guard MirrorImage.exists(path) else { throw OpenError.fileNotFound(path: path) }
         guard MirrorImage.exists(paths.mirrorState) else { throw MirrorError.notAReplica(path: path) }
         let lock = try MirrorLock(destination: path, purpose: "promotion")
         return try withExtendedLifetime(lock) {
             let state = try? MirrorState.read(replica: path)
-            let participant = try SessionMembership.join(path, label: "promote")
+            let participant = try SessionMembership.join(path, label: "promote", key: key)
             defer { try? participant.close(force: true) }
             _ = try participant.writeQueue.acquire(participant.deadline)
             defer { participant.writeQueue.release() }
@@ -94,10 +97,12 @@ public enum Mirror {
     }
 
     /// Nil where the file is no replica. Touches nothing.
-    public static func status(_ path: String) throws -> ReplicaStatus? {
+    ///
+    /// - Parameter sourceKey: for a source that is encrypted.
+    public static func status(_ path: String, sourceKey: EncryptionKey? = nil) throws -> ReplicaStatus? {
         guard let state = try MirrorState.read(replica: path) else { return nil }
         var version: UInt64?
-        if let file = try? DatabaseFile.open(state.source, writable: false) {
+        if let file = try? MirrorImage.open(state.source, key: sourceKey) {
             version = (try? file.inspect())?.snapshot.version
             file.close()
         }
@@ -115,7 +120,7 @@ public enum Mirror {
         let temporary = MirrorImage.temporaryPath(destination)
         // We hold the mirror lock, so a file of this name is what a killed mirror has left.
         do { try SystemCalls.unlink(temporary) } catch let error as SystemError where error.code == ENOENT {}
-        try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary) {
+        try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary, key: options.destinationKey) {
             try options.onProgress(Progress(bytesDone: $0, bytesTotal: $1))
         }
         var state = MirrorState(
@@ -152,6 +157,7 @@ public enum Mirror {
         case foreign
     }
 
+    /// - Parameter source: as the replica's state names it: an absolute path, or where it is on another machine.
     static func standing(_ destination: String, _ source: String, force: Bool) throws -> Standing {
         guard MirrorImage.exists(destination) else { return .absent }
         let status = try SystemCalls.status(path: destination)
@@ -162,15 +168,15 @@ public enum Mirror {
             if force { return .foreign }
             throw error
         }
-        if let state, state.source == FileIdentity.absolutePath(source) { return .ours }
+        if let state, state.source == source { return .ours }
         if force { return .foreign }
         throw MirrorError.notThisMirror(destination: destination, source: source, mirrorOf: state?.source)
     }
 
     /// Why a replica that nobody has open is not what the mirror has left; nil where it is.
-    private static func divergence(_ destination: String) throws -> String? {
+    private static func divergence(_ destination: String, _ key: EncryptionKey?) throws -> String? {
         guard let state = try MirrorState.read(replica: destination) else { return "its state is missing" }
-        let file = try DatabaseFile.open(destination, writable: false)
+        let file = try MirrorImage.open(destination, key: key)
         defer { file.close() }
         let found: Snapshot
         do { found = try file.inspect().snapshot } catch let error as OpenError { return "\(error)" }
@@ -200,12 +206,12 @@ final class SourceReader {
     private let held: HeldSnapshot?
     private let participant: Participant?
 
-    init(_ path: String, label: String) throws {
+    init(_ path: String, label: String, key: EncryptionKey? = nil) throws {
         status = try SourceReader.status(path)
         // Joining would convert a file in streaming form; no session has one, so it is read as it lies.
-        if try !ImmutableFile(path: path).layout.isStreaming {
+        if try !ImmutableFile(path: path, key: key).layout.isStreaming {
             do {
-                let participant = try SessionMembership.join(path, label: label)
+                let participant = try SessionMembership.join(path, label: label, key: key)
                 do {
                     let held = try HeldSnapshot(participant, try participant.acquireNewest(.live))
                     (self.held, view) = (held, held.view)
@@ -217,7 +223,7 @@ final class SourceReader {
                 return
             } catch let error where SourceReader.isReadOnlyPlace(error) {}
         }
-        let file = try DatabaseFile.open(path, writable: false)
+        let file = try MirrorImage.open(path, key: key)
         let inspection = try file.inspect()
         guard inspection.format == FileHeader.currentFormat || inspection.snapshot.topRef == 0 else {
             throw OpenError.upgradeRequired(path: path, format: Int(inspection.format))

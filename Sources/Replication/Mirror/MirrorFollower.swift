@@ -9,6 +9,9 @@ import SystemCalls
 /// the source's file and never takes its write lock. Idle, it sleeps until the source's FIFO, or the notifier's slow look, says
 /// that there is something new.
 ///
+/// V1 and V2 stay held when the way to the replica breaks off, since the replica may have either when it is reached again; after
+/// `Mirror.Options.pinLimit` they are let go, and the replica is brought up to date by its content.
+///
 /// Used by one thread, which `run` keeps until the end. Whoever runs it tells it what to do by `Control`.
 public final class MirrorFollower {
     public enum Request: Sendable { case stop, reload, status }
@@ -28,6 +31,8 @@ public final class MirrorFollower {
         public var imageCount: Int
         /// What it waits for, if anything.
         public var waitsFor: String?
+        /// Seconds since source and replica were seen to be equal; nil where they never were.
+        public var secondsBehind: Double?
     }
 
     private let source: String
@@ -35,46 +40,76 @@ public final class MirrorFollower {
     private let options: Mirror.Options
     private let onStatus: (Status) -> Void
     private let control: Control
+    private let makeSink: () throws -> any MirrorSink
+    /// Ends with the first break of the connection instead of connecting again.
+    private let connectsOnce: Bool
     private let label: String
-    private var forces: Bool
-    private var connection: Connection?
-    private var state: MirrorState?
+    private var side: SourceSide?
+    private var sink: (any MirrorSink)?
+    private var hasReplica = false
+    private var version: UInt64 = 0
     private var stepCount = 0, byteCount = 0, imageCount = 0
     private var waitsFor: String?
+    private var equalSince: Int64?
     private var stopped = false, reloads = false
+    /// Since when the replica cannot be written to, and whether that was too long.
+    private var unwritableSince: Int64?
+    private var limitReached = false
 
-    /// What is open while source and replica are both at hand.
-    private struct Connection {
-        var source: Participant
-        var sourceStatus: SystemCalls.Status
-        var destinationStatus: SystemCalls.Status
-        var subscription: Subscription
-        var descriptor: Int32
-        var applier: Applier
+    /// What is open at the source's side.
+    private final class SourceSide {
+        let participant: Participant
+        let status: SystemCalls.Status
+        let subscription: Subscription
+        let descriptor: Int32
         /// V1.
-        var base: HeldSnapshot
+        var base: HeldSnapshot?
+        /// V2, shipped and not acknowledged.
+        var pending: HeldSnapshot?
+
+        init(_ participant: Participant, _ status: SystemCalls.Status, _ subscription: Subscription) throws {
+            self.participant = participant
+            self.status = status
+            self.subscription = subscription
+            descriptor = try subscription.eventDescriptor()
+        }
     }
 
     /// Why `follow` has ended.
     private enum End { case stop, reload, sourceChanged, destinationGone, pinLimit }
 
+    /// A mirror to a file on this machine.
+    ///
     /// - Parameters:
     ///   - onStatus: called for `Request.status`.
     ///   - control: see `Control`; called by the thread in `run`.
-    public init(
+    public convenience init(
         source: String, destination: String, options: Mirror.Options = Mirror.Options(), onStatus: @escaping (Status) -> Void = { _ in },
         control: @escaping Control
     ) {
+        self.init(
+            source: source, name: destination, label: ReplicaWriter.label(destination), options: options,
+            sink: {
+                try Mirror.checkPair(source, destination)
+                return try LocalSink(source: source, destination: destination, options: options)
+            }, onStatus: onStatus, control: control)
+    }
+
+    /// - Parameters:
+    ///   - label: the same for each mirror to one place: it may take over what a predecessor held.
+    ///   - sink: makes the sink when `run` begins.
+    init(
+        source: String, name: String, label: String, options: Mirror.Options, connectsOnce: Bool = false,
+        sink: @escaping () throws -> any MirrorSink, onStatus: @escaping (Status) -> Void = { _ in }, control: @escaping Control
+    ) {
         self.source = source
-        self.destination = destination
+        destination = name
+        self.label = label
         self.options = options
+        self.connectsOnce = connectsOnce
+        makeSink = sink
         self.onStatus = onStatus
         self.control = control
-        forces = options.force
-        let name = destination.split(separator: "/").last.map(String.init) ?? ""
-        let path = Array(FileIdentity.absolutePath(destination).utf8)
-        let number = path.withUnsafeBytes { Checksum.xxh3($0) }
-        label = "mirror to \(String(name.unicodeScalars.prefix(9))) \(String(number, radix: 16))"
     }
 
     // MARK: The outer loop
@@ -83,48 +118,76 @@ public final class MirrorFollower {
     ///
     /// - Throws: `MirrorError` where a person must decide, and what cannot be helped by waiting.
     public func run() throws {
-        try Mirror.checkPair(source, destination)
-        let lock = try MirrorLock(destination: destination, purpose: "mirror of \(source)")
-        defer { withExtendedLifetime(lock) {} }
-        defer { disconnect() }
+        let sink = try makeSink()
+        self.sink = sink
+        defer {
+            sink.disconnect()
+            closeSource()
+        }
         var pause = Pause()
         while !stopped {
             do {
-                try connect()
+                guard try connect(sink) else {
+                    if limitReached { letGo() }
+                    sink.disconnect()
+                    closeSource()
+                    continue
+                }
                 pause = Pause()
-                switch try follow() {
+                switch try follow(sink) {
                 case .stop: return
                 case .reload: options.onMessage("opening source and replica again")
                 case .sourceChanged: options.onMessage("another file stands at \(source), or none")
                 case .destinationGone: options.onMessage("\(destination) was removed")
-                case .pinLimit:
-                    options.onMessage("the source's version is let go: the replica could not be written to for too long")
-                    connection?.base.letGo()
+                case .pinLimit: letGo()
                 }
-                disconnect()
+                sink.disconnect()
+                closeSource()
             } catch let error where isTransient(error) {
-                disconnect()
+                sink.disconnect()
+                if !(error is WireError) { closeSource() }
                 say("\(error)")
+                noteUnwritable()
+                if limitReached { letGo() }
                 wait(pause.next())
+                if reloads { closeSource() }
             }
         }
     }
 
+    private func letGo() {
+        if side?.base != nil { options.onMessage("the source's version is let go: the replica could not be written to for too long") }
+        side?.base = nil
+        side?.pending = nil
+        limitReached = false
+        unwritableSince = nil
+    }
+
+    private func noteUnwritable() {
+        let now = SystemCalls.monotonicNanoseconds()
+        let since = unwritableSince ?? now
+        unwritableSince = since
+        let limit = options.pinLimit.components
+        if now - since > Int64(clamping: limit.seconds) * 1_000_000_000 + limit.attoseconds / 1_000_000_000 { limitReached = true }
+    }
+
     /// What may be over when it is tried again.
     private func isTransient(_ error: any Error) -> Bool {
-        if stopped { return false }
+        if stopped || connectsOnce { return false }
         switch error {
-        case let error as SystemError: return error.isOutOfSpace || error.code == ENOENT && state != nil
+        case let error as SystemError: return error.isOutOfSpace || error.code == ENOENT && hasReplica
         case SessionError.deadlineExceeded, SessionError.incompatibleSession, MirrorError.inUse: return true
+        case let error as WireError: return error.isTransient
+        case OpenError.decryptionFailed, OpenError.notEncrypted: return false
         case let error as OpenError:
             // A source that is gone, or in the making, is waited for once there is a replica of it.
-            return state != nil && FileIdentity.isSame(error.path, source) || state != nil && !MirrorImage.exists(source)
+            return hasReplica && FileIdentity.isSame(error.path, source) || hasReplica && !MirrorImage.exists(source)
         default: return false
         }
     }
 
     /// Waiting times that grow.
-    private struct Pause {
+    struct Pause {
         private var milliseconds: Int32 = 100
         mutating func next() -> Int32 {
             defer { milliseconds = min(10_000, milliseconds * 2) }
@@ -149,177 +212,164 @@ public final class MirrorFollower {
     }
 
     public func status() -> Status {
-        Status(
-            source: source, destination: destination, sourceVersion: try? connection?.source.newestVersion(.after(.milliseconds(200))),
-            version: state?.snapshot.version ?? 0, stepCount: stepCount, byteCount: byteCount, imageCount: imageCount, waitsFor: waitsFor)
+        let sourceVersion = try? side?.participant.newestVersion(.after(.milliseconds(200)))
+        let behind = sourceVersion == version ? 0 : equalSince.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 }
+        return Status(
+            source: source, destination: destination, sourceVersion: sourceVersion, version: version, stepCount: stepCount,
+            byteCount: byteCount, imageCount: imageCount, waitsFor: waitsFor, secondsBehind: behind)
     }
 
     // MARK: Connecting
 
     /// Ends up with V1 held at the source and the replica standing at it, by going on from where the replica stands or by an image.
-    private func connect() throws {
-        var standing = try Mirror.standing(destination, source, force: forces)
-        if standing == .ours, state == nil { state = try? MirrorState.read(replica: destination) }
-        let participant = try SessionMembership.join(source, label: label, pinGrace: options.pinGrace)
-        var keepsParticipant = false
-        defer { if !keepsParticipant { try? participant.close(force: true, leavingPins: false) } }
-        let status = try SystemCalls.status(path: source)
-        var opened: (Applier, HeldSnapshot)?
-        if standing == .ours {
-            do { opened = try resume(participant) } catch let error as MirrorError {
-                guard forces, case .diverged = error else { throw error }
-                // What somebody else has made of it is set aside.
-                standing = .foreign
-            }
+    ///
+    /// - Returns: false where it was given up for a request.
+    private func connect(_ sink: any MirrorSink) throws -> Bool {
+        if !hasReplica { hasReplica = sink.hasReplica }
+        if let side, isReplaced(side) { closeSource() }
+        let side = try self.side ?? openSource()
+        self.side = side
+        let position = try sink.connect()
+        if let position {
+            hasReplica = true
+            try resume(side, sink, position)
+            if side.base == nil, position.isNoted { options.onMessage("version \(position.snapshot.version) is no longer held at \(source): a new image is made") }
+        } else {
+            side.base = nil
         }
-        let (applier, base) = try opened ?? image(participant, status, standing)
-        do {
-            let subscription = Notifier.shared.subscribe(
-                path: source, options: Notifier.Options(lastSeenVersion: base.snapshot.version, onWarning: { [options] in options.onMessage("\($0)") }),
-                newestVersion: { (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0 })
-            connection = Connection(
-                source: participant, sourceStatus: status, destinationStatus: try SystemCalls.status(path: destination),
-                subscription: subscription, descriptor: try subscription.eventDescriptor(), applier: applier, base: base)
-        } catch {
-            applier.close()
-            throw error
+        side.pending = nil
+        if side.base == nil {
+            let held = try HeldSnapshot(side.participant, try side.participant.acquireNewest(.live))
+            guard try sink.replace(with: held, source: side.status, pause: pause) else { return false }
+            side.base = held
+            imageCount += 1
+            hasReplica = true
         }
-        keepsParticipant = true
-        forces = false
+        version = side.base?.snapshot.version ?? 0
         waitsFor = nil
-        try participant.sweepPredecessors()
+        unwritableSince = nil
+        try side.participant.sweepPredecessors()
+        return true
     }
 
-    /// Goes on where the replica stands; nil where a new image is needed (mirroring.md 8.1).
-    private func resume(_ participant: Participant) throws -> (Applier, HeldSnapshot)? {
-        let applier = try Applier(destination, label: label)
+    private func openSource() throws -> SourceSide {
+        let participant = try SessionMembership.join(source, label: label, key: options.sourceKey, pinGrace: options.pinGrace)
         do {
-            let position = try applier.position()
-            if let lock = try? participant.acquire(.live, version: position.version) {
-                let held = try HeldSnapshot(participant, lock)
-                if held.snapshot == position, try applier.holdsTheSame(as: held) {
-                    adopt(position)
-                    return (applier, held)
-                }
+            let status = try SystemCalls.status(path: source)
+            let notifierOptions = Notifier.Options(lastSeenVersion: 0, onWarning: { [options] in options.onMessage("\($0)") })
+            let subscription = Notifier.shared.subscribe(path: source, options: notifierOptions) {
+                (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0
             }
-            if let state, state.snapshot == position {
-                options.onMessage("version \(position.version) is no longer held at \(source): a new image is made")
-                applier.close()
-                return nil
+            do { return try SourceSide(participant, status, subscription) } catch {
+                subscription.cancel()
+                throw error
             }
-            throw MirrorError.diverged(
-                destination: destination,
-                reason: "it is at version \(position.version), the mirror had left version \(state?.snapshot.version ?? 0), and the source has no such version")
         } catch {
-            applier.close()
+            try? participant.close(force: true, leavingPins: false)
             throw error
         }
     }
 
-    /// The replica's content was found equal to the source's at `position`.
-    private func adopt(_ position: Snapshot) {
-        guard var known = state, known.snapshot != position else { return }
-        // Killed between publishing a version and noting it: what led there is not known, so a new line begins.
-        known.lineage = (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max))
-        known.sequence = 0
-        known.snapshot = position
-        known.chain = Digest()
-        state = known
-        noteState()
+    /// Goes on where the replica stands (mirroring.md 8.1): V1 is what the replica has, if the source still has it. `side.base` is nil
+    /// afterwards where an image is needed.
+    private func resume(_ side: SourceSide, _ sink: any MirrorSink, _ position: ReplicaPosition) throws {
+        let candidates = [side.base, side.pending].compactMap { $0 }.filter { $0.snapshot == position.snapshot }
+        if let held = candidates.first, position.isNoted, let line = sink.line, line == position.line, knownLines[position.snapshot] == line {
+            side.base = held
+            return
+        }
+        var found = candidates.first
+        if found == nil, let lock = try? side.participant.acquire(.live, version: position.snapshot.version) {
+            let held = try HeldSnapshot(side.participant, lock)
+            if held.snapshot == position.snapshot { found = held }
+        }
+        guard let held = found, try sink.confirm(held) else {
+            side.base = nil
+            return
+        }
+        side.base = held
+        know(held.snapshot, sink.line)
     }
 
-    private func image(_ participant: Participant, _ status: SystemCalls.Status, _ standing: Mirror.Standing) throws -> (Applier, HeldSnapshot) {
-        // Before a long copy is made for nothing.
-        if standing != .absent, try StoreFiles.withExclusiveAccess(destination, {}) == nil {
-            throw MirrorError.inUse(destination: destination, holders: MirrorImage.holders(destination))
-        }
-        let held = try HeldSnapshot(participant, try participant.acquireNewest(.live))
-        let (_, fresh) = try Mirror.image(held.view, status: status, source: source, destination, standing, .follow, options)
-        imageCount += 1
-        state = fresh
-        let applier = try Applier(destination, label: label)
-        do {
-            let position = try applier.position()
-            if position != held.snapshot {
-                throw MirrorError.diverged(destination: destination, reason: "it was written to at once: it is at version \(position.version)")
-            }
-            return (applier, held)
-        } catch {
-            applier.close()
-            throw error
-        }
+    /// The lines of V1 and V2 as this object has shipped them: a replica that tells the same has the same bytes.
+    private var knownLines: [Snapshot: MirrorLine] = [:]
+
+    private func know(_ snapshot: Snapshot, _ line: MirrorLine?) {
+        if knownLines.count > 2 { knownLines.removeAll() }
+        knownLines[snapshot] = line
     }
 
-    private func disconnect() {
-        guard let open = connection else { return }
-        open.subscription.cancel()
-        open.applier.close()
-        try? open.source.close(force: true, leavingPins: options.pinGrace > .zero && !open.base.isLetGo)
-        connection = nil
+    private func closeSource() {
         reloads = false
+        guard let open = side else { return }
+        open.subscription.cancel()
+        try? open.participant.close(force: true, leavingPins: options.pinGrace > .zero && open.base != nil)
+        side = nil
     }
 
     // MARK: Shipping
 
-    private func follow() throws -> End {
+    private func follow(_ sink: any MirrorSink) throws -> End {
         var stepsSinceCheck = 0
         var isFirst = true
-        var outOfSpaceSince: Int64?
         var gatePause: Int32 = 0
         while true {
             wait(0)
             if stopped { return .stop }
             if reloads { return .reload }
-            guard let open = connection else { return .stop }
-            let next = try HeldSnapshot(open.source, try open.source.acquireNewest(.live))
-            if next.snapshot.version == open.base.snapshot.version {
+            guard let open = side, let base = open.base else { return .stop }
+            let next = try HeldSnapshot(open.participant, try open.participant.acquireNewest(.live))
+            if next.snapshot.version == base.snapshot.version {
                 waitsFor = nil
-                if let end = changed(open) { return end }
-                wait(MirrorFollower.idleMilliseconds, [open.descriptor])
+                equalSince = SystemCalls.monotonicNanoseconds()
+                if isReplaced(open) { return .sourceChanged }
+                if try !sink.look(newest: next.snapshot.version) { return .destinationGone }
+                wait(sink.lookInterval, [open.descriptor] + (sink.descriptor.map { [$0] } ?? []))
                 _ = open.subscription.takeEvents()
                 continue
             }
-            if try !isDurable(next, open.source) {
+            if try !isDurable(next, open.participant) {
                 if gatePause == 0 { usleep(200) } else { wait(gatePause) }
                 gatePause = min(gatePause + 1, gatePause < 5 ? 5 : 100)
                 continue
             }
             gatePause = 0
-            if let end = changed(open) { return end }
+            if isReplaced(open) { return .sourceChanged }
+            if try !sink.look(newest: next.snapshot.version) { return .destinationGone }
             let seen = UInt64(SystemCalls.realTimeNanoseconds())
-            let step = try MirrorStep(open.base, next, source: source, checks: isFirst || stepsSinceCheck >= options.checkInterval)
+            let step = try MirrorStep(base, next, source: source, checks: isFirst || stepsSinceCheck >= options.checkInterval)
             stepsSinceCheck = isFirst || stepsSinceCheck >= options.checkInterval ? 0 : stepsSinceCheck + 1
-            do {
-                guard try ship(step) else { continue }
-            } catch let error as SystemError where error.isOutOfSpace {
-                let now = SystemCalls.monotonicNanoseconds()
-                let since = outOfSpaceSince ?? now
-                outOfSpaceSince = since
-                say("\(error); trying again until there is room")
-                if now - since > Int64(clamping: options.pinLimit.components.seconds) * 1_000_000_000 { return .pinLimit }
-                wait(1000)
+            // The replica may have it though we never learn so.
+            open.pending = next
+            guard try sink.ship(step, seen: seen, pause: pause) else {
+                if limitReached { return .pinLimit }
                 continue
             }
-            outOfSpaceSince = nil
             isFirst = false
             waitsFor = nil
-            note(step, seen)
+            unwritableSince = nil
+            stepCount += 1
+            byteCount += step.byteCount
+            version = next.snapshot.version
+            know(next.snapshot, sink.line)
             // V2 becomes V1.
-            connection?.base = next
+            open.base = next
+            open.pending = nil
         }
     }
 
-    /// The notifier tells of everything; this is only how often we look by ourselves.
-    private static let idleMilliseconds: Int32 = 5000
+    /// How a sink waits: says why, obeys requests, and watches the limit of what the source may be held back.
+    private func pause(_ milliseconds: Int32, _ why: Obstacle?) throws -> Bool {
+        if let why { say(why.text) }
+        if case .space = why { noteUnwritable() } else { unwritableSince = nil }
+        wait(milliseconds, milliseconds > 100 ? sink?.descriptor.map { [$0] } ?? [] : [])
+        return !stopped && !reloads && !limitReached
+    }
 
-    /// Another file stands at one of the paths, or none.
-    private func changed(_ open: Connection) -> End? {
-        func isStill(_ path: String, _ status: SystemCalls.Status) -> Bool {
-            guard let now = try? SystemCalls.status(path: path) else { return false }
-            return now.inode == status.inode && now.device == status.device
-        }
-        if !isStill(source, open.sourceStatus) { return .sourceChanged }
-        return isStill(destination, open.destinationStatus) ? nil : .destinationGone
+    /// Another file stands at the source's path, or none.
+    private func isReplaced(_ open: SourceSide) -> Bool {
+        guard let now = try? SystemCalls.status(path: source) else { return true }
+        return now.inode != open.status.inode || now.device != open.status.device
     }
 
     /// Whether a version that the list has would survive the death of everybody (mirroring.md 3.1).
@@ -330,77 +380,5 @@ public final class MirrorFollower {
         // Ahead of the list: flipped, and about to be published. Behind it, or in the midst of being written: not yet.
         guard let found = try? participant.file.inspect(), found.snapshot.version > version.snapshot.version else { return false }
         return try participant.file.currentHeader().liveTopRef == UInt64(found.snapshot.topRef)
-    }
-
-    /// Applies the step, waiting for readers of the replica that are in its way. False where it was given up for a request, or for a
-    /// file that changed.
-    private func ship(_ step: MirrorStep) throws -> Bool {
-        guard let open = connection else { return false }
-        let begin = SystemCalls.monotonicNanoseconds()
-        var sleep: UInt32 = 50
-        var nextRing = begin, ringInterval: Int64 = 20_000_000
-        var nextCure = begin + 5_000_000_000, cureInterval: Int64 = 5_000_000_000
-        while true {
-            guard case .blocked(let versions) = try open.applier.attempt(step) else { return true }
-            let now = SystemCalls.monotonicNanoseconds()
-            if now >= nextRing {
-                open.applier.ring()
-                nextRing = now + ringInterval
-                ringInterval = min(2 * ringInterval, 1_000_000_000)
-            }
-            if now - begin > 1_000_000_000 { say("waiting for readers of \(destination): \(blockers(open.applier, versions))") }
-            if now >= nextCure {
-                if try open.applier.restartSession() {
-                    options.onMessage("\(destination): what a killed reader had left was cleared away")
-                    continue
-                }
-                cureInterval = min(2 * cureInterval, 60_000_000_000)
-                nextCure = now + cureInterval
-            }
-            if sleep < 2000 { usleep(sleep) } else { wait(2) }
-            sleep = min(2 * sleep, 2000)
-            if stopped || reloads { return false }
-        }
-    }
-
-    private func blockers(_ applier: Applier, _ versions: [UInt64]) -> String {
-        let oldest = versions.min() ?? 0
-        let holders = (try? applier.participant.status(.after(.milliseconds(200))))?.holders ?? ""
-        return "version \(oldest) is held" + (holders.isEmpty ? "" : "; \(holders)")
-    }
-
-    // MARK: State
-
-    private func note(_ step: MirrorStep, _ seen: UInt64) {
-        stepCount += 1
-        byteCount += step.byteCount
-        guard var known = state else { return }
-        var head = SegmentHead()
-        let table = RangeTable.encode(step.ranges)
-        head.lineage = known.lineage
-        known.sequence += 1
-        head.sequence = known.sequence
-        head.parent = step.parent
-        head.this = step.this.snapshot
-        head.historyBase = step.historyBase ?? 0
-        head.time = seen
-        head.parentChain = known.chain
-        head.rangeCount = UInt32(clamping: step.ranges.count)
-        head.rangeTableByteCount = table.count
-        head.plainByteCount = step.byteCount
-        let base = UnsafeRawPointer(step.this.memory.state.pointee.base)
-        known.chain = Segment.chain(head, table: table) { hash in
-            for range in step.ranges { hash.update(UnsafeRawBufferPointer(start: base + range.lowerBound, count: range.count)) }
-        }
-        known.snapshot = step.this.snapshot
-        known.time = seen
-        state = known
-        noteState()
-    }
-
-    /// Where the state cannot be written the replica is ahead of it, which the next start finds out by comparing bytes.
-    private func noteState() {
-        do { try state?.write(replica: destination, durably: false) } catch { say("the state of the mirror cannot be written: \(error)") }
-        KillPoint.reach("apply.noted")
     }
 }

@@ -23,44 +23,63 @@ enum MirrorImage {
     ///
     /// - Parameter progress: called with the bytes done and in all, between two pieces; what it throws ends the work.
     static func write(
-        memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, progress: (Int, Int) throws -> Void = { _, _ in }
+        memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, key: EncryptionKey? = nil,
+        progress: (Int, Int) throws -> Void = { _, _ in }
     ) throws {
-        let file = try PlainFile.createExclusively(path)
+        let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL)
+        let file = backend(descriptor, path, key)
         do {
             defer { file.close() }
             let page = SystemCalls.pageSize
             try file.preallocate(to: max(page, (snapshot.logicalSize + page - 1) / page * page))
             let total = extents.usedByteCount
             var done = 0
-            let base = UnsafeRawPointer(memory.state.pointee.base)
             for range in extents.usedRanges() {
                 var at = range.lowerBound
                 while at < range.upperBound {
                     let count = min(chunkByteCount, range.upperBound - at)
-                    try file.write(UnsafeRawBufferPointer(start: base + at, count: count), at: at)
+                    try file.write(UnsafeRawBufferPointer(start: try memory.bytes(at: at, length: count), count: count), at: at)
+                    if key != nil { try file.flush() }
                     at += count
                     done += count
                     try progress(done, total)
                 }
                 KillPoint.reach("image.range")
             }
-            var header = FileHeader()
-            if snapshot.topRef != 0 {
-                header.topRefs = (UInt64(snapshot.topRef), 0)
-                header.formats = (FileHeader.currentFormat, 0)
-            }
-            try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) {
-                guard let start = $0.baseAddress else { return }
-                header.store(to: start)
-                try file.write(UnsafeRawBufferPointer($0), at: 0)
-            }
+            try writeHeader(snapshot, to: file)
             KillPoint.reach("image.header")
-            try SystemCalls.sync(file.descriptor, path: path)
+            try SystemCalls.sync(descriptor, path: path)
         } catch {
             try? SystemCalls.unlink(path)
             throw error
         }
         KillPoint.reach("image.synced")
+    }
+
+    /// The backend for an image; it closes the descriptor.
+    static func backend(_ descriptor: SystemCalls.Descriptor, _ path: String, _ key: EncryptionKey?) -> FileBackend {
+        key.map { EncryptedFile(descriptor: descriptor, path: path, key: $0) } ?? PlainFile(descriptor: descriptor, path: path)
+    }
+
+    /// Opens a database file to look at it, without a session.
+    static func open(_ path: String, key: EncryptionKey?) throws -> DatabaseFile {
+        let descriptor: SystemCalls.Descriptor
+        do { descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK) } catch let error as SystemError { throw OpenError(error, path: path) }
+        return try DatabaseFile(backend: backend(descriptor, path, key))
+    }
+
+    static func writeHeader(_ snapshot: Snapshot, to file: FileBackend) throws {
+        var header = FileHeader()
+        if snapshot.topRef != 0 {
+            header.topRefs = (UInt64(snapshot.topRef), 0)
+            header.formats = (FileHeader.currentFormat, 0)
+        }
+        try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) {
+            guard let start = $0.baseAddress else { return }
+            header.store(to: start)
+            try file.write(UnsafeRawBufferPointer($0), at: 0)
+        }
+        try file.flush()
     }
 
     /// Gives the image its name, while nobody has a file of that name open and nobody can open it.

@@ -26,6 +26,11 @@ public struct MirrorState: Equatable, Sendable {
     public var time: UInt64
     public var mode: Mode
 
+    var line: MirrorLine {
+        get { MirrorLine(lineage: lineage, sequence: sequence, chain: chain) }
+        set { (lineage, sequence, chain) = (newValue.lineage, newValue.sequence, newValue.chain) }
+    }
+
     static let magic = "realm-mirror 1"
     static let byteCountMax = 65_536
 

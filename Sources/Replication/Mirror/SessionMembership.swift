@@ -41,8 +41,9 @@ final class HeldSnapshot {
 
 /// Joining a session in whichever way those who are in it have opened the file.
 enum SessionMembership {
-    static func join(_ path: String, label: String, pinGrace: Duration = .zero) throws -> Participant {
+    static func join(_ path: String, label: String, key: EncryptionKey? = nil, pinGrace: Duration = .zero) throws -> Participant {
         var options = ParticipantOptions()
+        options.encryptionKey = key
         options.createsFile = false
         options.label = label
         options.pinGrace = pinGrace

@@ -22,6 +22,10 @@ extension Command {
             .value("grace", "g", "TIME", "After --follow has ended, keep its version of SOURCE so long for the next one (15m); 0 for not at all."),
             .value("pin-limit", "p", "TIME", "While DEST cannot be written to, keep the version of SOURCE so long (10m)."),
             .value("check-every", "c", "N", "Compare every N-th step with a walk of the new version (64)."),
+            .keyFile,
+            .value("dest-key-file", nil, "K", "Encrypt DEST with the key in file K; without this option it has the key of SOURCE."),
+            .value("dest-key-env", nil, "NAME", "The same, with a key from the environment variable NAME."),
+            .flag("dest-plain", nil, "Do not encrypt DEST though SOURCE is encrypted."),
             .flag("force", "f", "Replace whatever is at DEST; the old file is kept under a dated name."),
         ],
         exitCodes: [(.tryAgain, "DEST is open, or another mirror is at work on it")],
@@ -38,11 +42,24 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
     if let grace = try arguments.duration("grace") { options.pinGrace = grace }
     if let limit = try arguments.duration("pin-limit") { options.pinLimit = limit }
     options.checkInterval = try arguments.integer("check-every", in: 1...Int.max) ?? options.checkInterval
+    options.sourceKey = try Database.key(invocation)
+    options.destinationKey = try destinationKey(invocation, options.sourceKey)
     switch (arguments.has("once"), arguments.has("follow")) {
     case (true, false): return try mirrorOnce(invocation, source, destination, options)
     case (false, true): return try mirrorFollowing(invocation, source, destination, options)
     default: throw arguments.usageError("say either --once or --follow")
     }
+}
+
+/// The key that a replica is encrypted with; nil for a plain one.
+private func destinationKey(_ invocation: Invocation, _ sourceKey: EncryptionKey?) throws -> EncryptionKey? {
+    let arguments = invocation.arguments
+    let key = try Database.key(invocation, file: "dest-key-file", environment: "dest-key-env")
+    if arguments.has("dest-plain") {
+        if key != nil { throw arguments.usageError("DEST cannot have a key and be plain") }
+        return nil
+    }
+    return key ?? sourceKey
 }
 
 /// The progress of an image, shown by the thread that makes it.
@@ -105,6 +122,7 @@ private func line(_ status: MirrorFollower.Status) -> String {
     var text = "\(Text.visible(status.destination)): version \(status.version) of \(Text.visible(status.source))"
     if let version = status.sourceVersion { text += ", \(version > status.version ? version - status.version : 0) behind" } else { text += ", not connected" }
     text += "; \(status.stepCount) steps, \(Units.text(bytes: status.byteCount)), \(status.imageCount) images"
+    if let seconds = status.secondsBehind, seconds > 0 { text += "; equal \(Units.text(seconds: seconds)) ago" }
     if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
     return text
 }

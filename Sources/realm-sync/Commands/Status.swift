@@ -22,7 +22,7 @@ private func runStatus(_ invocation: Invocation) throws -> ExitCode {
         try member.store.status().map { SessionFacts($0, ownLabel: member.store.options.label) }
     }
     let facts = try facts(file, member, isEncrypted: key != nil)
-    let replica = try Mirror.status(path)
+    let replica = try Mirror.status(path, sourceKey: key)
     if invocation.wantsJSON {
         let members = [("path", JSONText.string(path))] + facts.members
             + [("session", session?.json ?? .null), ("mirror", replica.map { mirrorJSON($0) } ?? .null)]
