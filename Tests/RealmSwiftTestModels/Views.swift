@@ -68,3 +68,19 @@ public class Location: EmbeddedObject {
     @Persisted public var lng = 0.0
     @Persisted public var postalCode = ""
 }
+
+/// Its list is one of base objects, its enum and its mapped value are required.
+public class Holder: Object {
+    @Persisted public var bases: List<Base>
+    @Persisted public var size: Size
+    @Persisted public var percent: Percent
+}
+
+public struct Percent: FailableCustomPersistable {
+    public var value: Int
+    public init?(persistedValue: Int) {
+        guard (0...100).contains(persistedValue) else { return nil }
+        value = persistedValue
+    }
+    public var persistableValue: Int { value }
+}

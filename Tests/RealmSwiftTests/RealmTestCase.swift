@@ -8,7 +8,7 @@ import XCTest
 class RealmTestCase: XCTestCase {
     static let types: [ObjectBase.Type] = [
         Dog.self, Person.self, Address.self, Country.self, AllTypes.self, Mapped.self, PointModel.self, Renamed.self, Base.self, Derived.self, Owner.self,
-        OldPerson.self, MixedForms.self, Venue.self, Contact.self, Location.self,
+        OldPerson.self, MixedForms.self, Venue.self, Contact.self, Location.self, Holder.self,
     ]
 
     func configuration(_ name: String? = nil) -> Realm.Configuration {

@@ -26,6 +26,9 @@ extension CollectionHandle {
         return target.isEmbedded ? target : nil
     }
 
+    /// Of a collection that is a property itself.
+    private var column: Column? { identity.salts.isEmpty ? type.table()?.column(identity.column) : nil }
+
     // MARK: Lists
 
     func insert(_ value: _Stored, at index: Int, _ policy: Realm.UpdatePolicy = .error) {
@@ -38,6 +41,7 @@ extension CollectionHandle {
             return session.fill(object, embeddedType, key, policy)
         }
         let prepared = session.prepare(value, policy)
+        session.checkTarget(prepared, column)
         change { try $0.listInsert(identity, stored(index), prepared.mixed) }
         fill(prepared, at: index)
     }
@@ -52,6 +56,7 @@ extension CollectionHandle {
             return session.fill(object, embeddedType, key, policy)
         }
         let prepared = session.prepare(value, policy)
+        session.checkTarget(prepared, column)
         if prepared.collection != nil {
             // A collection that is there would be kept with its content.
             change { try $0.listSet(identity, stored(index), .null) }
@@ -96,6 +101,7 @@ extension CollectionHandle {
     func insertIntoSet(_ value: _Stored, _ policy: Realm.UpdatePolicy = .error) {
         session.requireWriteTransaction()
         let prepared = session.prepare(value, policy)
+        session.checkTarget(prepared, column)
         if prepared.collection != nil { misuse("A MutableSet cannot hold lists and dictionaries") }
         change { _ = try $0.setInsert(identity, prepared.mixed) }
     }
@@ -118,6 +124,7 @@ extension CollectionHandle {
             return session.fill(object, embeddedType, new, policy)
         }
         let prepared = session.prepare(value, policy)
+        session.checkTarget(prepared, column)
         if prepared.collection != nil {
             change { _ = try $0.dictionarySet(identity, key, .null) }
         }

@@ -41,6 +41,13 @@ extension Session {
         }
     }
 
+    /// Links go to objects of one class; an object of a subclass is one of another class.
+    func checkTarget(_ prepared: Prepared, _ column: Column?) {
+        guard let column, column.type == .link, case .link(let table, _) = prepared.mixed, table != column.oppositeTable else { return }
+        let wanted = type(column.oppositeTable)?.name ?? "", given = type(table)?.name ?? ""
+        misuse("Object of type '\(given)' does not match the type '\(wanted)' of the property. Objects of a subclass are no objects of its base in a Realm.")
+    }
+
     /// Puts the elements of a collection into the new, empty one that `place` is.
     func fill(_ place: _Stored, with content: _Stored.Content) {
         switch (place.content, content) {
@@ -71,6 +78,7 @@ extension Session {
             return writeEmbedded(value, to: column, of: key, in: type, target, policy)
         }
         let prepared = prepare(value, policy)
+        checkTarget(prepared, column)
         if policy == .modified, prepared.collection == nil, isStored(prepared.mixed, column, key, type) { return }
         if prepared.collection != nil {
             // An existing collection would be kept with its content; another value ends it.
