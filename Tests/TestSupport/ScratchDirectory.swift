@@ -14,6 +14,8 @@ public final class ScratchDirectory {
 
 /// Where the given files lie: a copy in the package, and the shared folder beside it, which may be absent.
 public enum Fixtures {
+    /// The folder of the package.
+    public static var packageRoot: URL { root }
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     /// Files of format 24, copied into the package.
     public static let core14 = root.appendingPathComponent("Tests/Fixtures/core14").path

@@ -26,6 +26,9 @@ extension CollectionHandle {
         return target.isEmbedded ? target : nil
     }
 
+    /// How deep collections in an `AnyRealmValue` can be nested, the outermost one included.
+    private static let depthMax = 100
+
     /// Of a collection that is a property itself.
     private var column: Column? { identity.salts.isEmpty ? type.table()?.column(identity.column) : nil }
 
@@ -42,6 +45,9 @@ extension CollectionHandle {
         }
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
+        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
+            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
+        }
         change { try $0.listInsert(identity, stored(index), prepared.mixed) }
         fill(prepared, at: index)
     }
@@ -57,6 +63,9 @@ extension CollectionHandle {
         }
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
+        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
+            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
+        }
         if prepared.collection != nil {
             // A collection that is there would be kept with its content.
             change { try $0.listSet(identity, stored(index), .null) }
@@ -102,6 +111,9 @@ extension CollectionHandle {
         session.requireWriteTransaction()
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
+        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
+            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
+        }
         if prepared.collection != nil { misuse("A MutableSet cannot hold lists and dictionaries") }
         change { _ = try $0.setInsert(identity, prepared.mixed) }
     }
@@ -125,6 +137,9 @@ extension CollectionHandle {
         }
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
+        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
+            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
+        }
         if prepared.collection != nil {
             change { _ = try $0.dictionarySet(identity, key, .null) }
         }

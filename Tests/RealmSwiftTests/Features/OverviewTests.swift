@@ -47,6 +47,13 @@ final class OverviewTests: RealmTestCase {
         XCTAssertThrowsError(try Realm(configuration: configuration))
     }
 
+    func testF011_F022_thePackageOffersTheLibraryAndFetchesNothing() throws {
+        let package = try String(contentsOf: Fixtures.packageRoot.appendingPathComponent("Package.swift"), encoding: .utf8)
+        XCTAssertTrue(package.contains(".library(name: \"RealmSwift\", targets: [\"RealmSwift\"])"))
+        XCTAssertFalse(package.contains(".package("), "a dependency would have to be fetched")
+        XCTAssertFalse(package.contains("unsafeFlags"), "packages with unsafe flags cannot be depended upon")
+    }
+
     func testF023_theSimpleSample() throws {
         let realm = try makeRealm()
         let dogs = realm.objects(Dog.self)

@@ -123,4 +123,29 @@ final class TransactionFeatureTests: RealmTestCase {
         try realm.write { realm.objects(Dog.self)[0].age = 2 }
         XCTAssertEqual(realm.objects(Dog.self)[0].age, 2)
     }
+
+    func testF158_aCommitThatFailsThrowsAndChangesNothing() throws {
+        let scratch = ScratchDirectory()
+        let realm = try makeFileRealm(scratch, [AllTypes.self])
+        try realm.write { realm.create(AllTypes.self, value: ["key": "a"]) }
+        // No file may grow beyond this, as if the disk were full.
+        var old = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old)
+        let before = signal(SIGXFSZ, SIG_IGN)
+        defer { signal(SIGXFSZ, before) }
+        var limit = rlimit(rlim_cur: 1 << 20, rlim_max: old.rlim_max)
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        var caught: Error?
+        do {
+            try realm.write { realm.create(AllTypes.self, value: ["key": "b", "data": Data(count: 8 << 20)] as [String: Any]) }
+        } catch {
+            caught = error
+        }
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old)
+        XCTAssertTrue(caught is Realm.Error, "\(String(describing: caught))")
+        XCTAssertFalse(realm.isInWriteTransaction)
+        XCTAssertEqual(realm.objects(AllTypes.self).map(\.key), ["a"])
+        try realm.write { realm.create(AllTypes.self, value: ["key": "c"]) }
+        XCTAssertEqual(realm.objects(AllTypes.self).map(\.key), ["a", "c"])
+    }
 }

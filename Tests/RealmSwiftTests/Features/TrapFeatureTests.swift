@@ -73,6 +73,8 @@ final class TrapFeatureTests: XCTestCase {
         for name in ["map key with a period", "map key with a dollar", "map key with a period in a dictionary"] { assertTraps(name, "Invalid key", "%2E") }
     }
 
+    func testF108_collectionsThatAreNestedTooDeep() { assertTraps("nested too deep", "deeper than 100 levels") }
+
     func testF112_valuesThatAreTooLong() {
         assertTraps("text too long", "String too big")
         assertTraps("data too long", "Binary too big")

@@ -156,6 +156,31 @@ final class TypeFeatureTests: RealmTestCase {
         XCTAssertEqual(realm.objects(AllTypes.self).where { $0.any == .none }.count, 1)
     }
 
+    func testF108_collectionsNestToADepthOfAHundred() throws {
+        let (realm, object) = try store([:])
+        var value = AnyRealmValue.int(1)
+        for depth in 0..<100 { value = depth % 2 == 0 ? .fromArray([value]) : .fromDictionary(["k": value]) }
+        try realm.write { object.any = value }
+        var read = object.any
+        for _ in 0..<100 { read = try XCTUnwrap(read.listValue?.first ?? read.dictionaryValue?["k"]) }
+        XCTAssertEqual(read, .int(1))
+        let copy = AllTypes(value: object)
+        XCTAssertNotNil(copy.any.dictionaryValue)
+    }
+
+    func testF106_anObjectOfAClassThatTheSchemaDoesNotHave() throws {
+        let scratch = ScratchDirectory()
+        try autoreleasepool {
+            let realm = try makeFileRealm(scratch)
+            try realm.write { realm.create(Person.self, value: ["name": "Ann", "anything": Owner(value: ["id": 5])] as [String: Any]) }
+        }
+        let realm = try makeFileRealm(scratch, [Person.self, Dog.self, Address.self, Country.self])
+        let any = realm.objects(Person.self)[0].anything
+        XCTAssertNil(any.object(Owner.self))
+        XCTAssertEqual(any.dynamicObject?.id as? Int, 5)
+        XCTAssertEqual(any.dynamicObject?.objectSchema.className, "Owner")
+    }
+
     func testF109_placesAreEmbeddedObjects() throws {
         let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Stand.self, GeoSpot.self]))
         try realm.write { realm.create(Stand.self, value: ["name": "s", "spot": ["coordinates": [13.4, 52.5]]] as [String: Any]) }

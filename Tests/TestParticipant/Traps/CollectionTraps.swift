@@ -75,6 +75,13 @@ private class ForeignProjection: Projection<Derived> {
         let realm = try modelRealm(directory)
         try realm.write { realm.create(AllTypes.self, value: ["intMap": ["a.b": 1]]) }
     },
+    "nested too deep": { directory in
+        let realm = try modelRealm(directory)
+        let object = try realm.write { realm.create(AllTypes.self) }
+        var value = AnyRealmValue.none
+        for _ in 0..<101 { value = .fromArray([value]) }
+        try realm.write { object.any = value }
+    },
     "query: unmanaged list": { _ in _ = Person().dogs.filter("age > 1") },
     "query: values": { directory in
         let realm = try modelRealm(directory)
