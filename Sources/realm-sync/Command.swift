@@ -13,9 +13,11 @@ struct Command: Sendable {
     /// Runs it; what it throws becomes one line on standard error and an exit code (`Failure`).
     let run: @Sendable (Invocation) throws -> ExitCode
 
-    /// With those that every command has, and `--key-env` wherever `--key-file` is.
+    /// With those that every command has, and those that belong to a key file wherever one can be named.
     var allOptions: [Option] {
-        options + (options.contains { $0.name == Option.keyFile.name } ? [.keyEnvironment] : []) + [Command.help]
+        let names = options.map(\.name)
+        return options + (names.contains(Option.keyFile.name) ? [.keyEnvironment] : [])
+            + (names.contains { $0.hasSuffix(Option.keyFile.name) } ? [.readableKeyFile] : []) + [Command.help]
     }
 
     static let help = Option.flag("help", "h", "Show this help and exit.")
@@ -38,6 +40,8 @@ extension Option {
     static let keyFile = Option.value("key-file", "k", "K", "Read the encryption key from file K: 64 bytes, or 128 hex digits.")
     static let keyEnvironment = Option.value("key-env", nil, "NAME",
         "Take the encryption key from the environment variable NAME: 128 hex digits.")
+    static let readableKeyFile = Option.flag("allow-readable-key-file", nil,
+        "Take a key from a file that its group or others can read; such a file is refused without this.")
     static let immutable = Option.flag("immutable", "i",
         "Read the file as it is, without joining its session and without side files; nobody may write to it meanwhile.")
     static let json = Option.flag("json", "j", "Write JSON for programs instead of text for people.")

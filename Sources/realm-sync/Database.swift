@@ -68,7 +68,8 @@ struct Database {
             return try EncryptionKey.read(environment: name)
         }
         guard let path = arguments.string(file) else { return nil }
-        do { return try EncryptionKey.read(file: path) } catch let error as SystemError { throw OpenError(error, path: path) }
+        let allows = arguments.has(Option.readableKeyFile.name)
+        do { return try EncryptionKey.read(file: path, allowReadableByOthers: allows) } catch let error as SystemError { throw OpenError(error, path: path) }
     }
 
     /// The table of the class `name`; where there is none, a table of that name.

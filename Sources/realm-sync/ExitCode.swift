@@ -56,7 +56,9 @@ struct Failure {
         case let error as SystemError: self.init(Failure.code(error), "\(error)")
         case let error as MirrorError: self.init(Failure.code(error), "\(error)")
         case let error as WireError: self.init(Failure.code(error), "\(error)")
-        case let error as EncryptionKeyError: self.init(Failure.code(error), "\(error)")
+        case let error as EncryptionKeyError:
+            let advice = if case .readableByOthers = error { ", or give --\(Option.readableKeyFile.name)" } else { "" }
+            self.init(Failure.code(error), "\(error)\(advice)")
         case is FormatError, is DecryptionError, is ChangesetError, is SegmentError, is CompressionError:
             self.init(.badData, "\(error); run '\(Program.name) verify' on the file")
         case is QueryError: self.init(.usage, "\(error)")

@@ -68,7 +68,7 @@ final class FormatUpgradeTests: XCTestCase {
             let store = try open(given.path)
             try store.write { try $0.editor.createTable("added").addColumn("n", .int) }
             try store.close()
-            XCTAssertEqual(try open(given.path).beginRead().group.table(named: "added")?.publicColumnCount, 1)
+            XCTAssertEqual(try open(given.path).look { try $0.group.table(named: "added")?.publicColumnCount }, 1)
             formats.insert(given.format)
         }
         XCTAssertTrue(formats.isSuperset(of: [10, 11, 20, 22, 23]), "\(formats)")

@@ -68,6 +68,43 @@ final class EncryptionCommandTests: XCTestCase {
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before)
     }
 
+    func testVerifyOfAnEncryptedFileWithoutItsKeyAsksForTheKey() throws {
+        let key = scratch.file("a.key")
+        succeed(try RealmSync("keygen", key))
+        succeed(try RealmSync("encrypt", path, "--key-file", key))
+        let run = try RealmSync("verify", path)
+        XCTAssertEqual(run.exitCode, 65)
+        XCTAssertTrue(run.errors.contains("--key-file"), run.errors)
+        XCTAssertEqual(run.output, "")
+    }
+
+    func testAKeyFileThatOthersCanReadIsRefusedByEveryCommandUnlessAllowed() throws {
+        let key = scratch.file("a.key"), other = scratch.file("b.key")
+        succeed(try RealmSync("keygen", key))
+        succeed(try RealmSync("keygen", other))
+        succeed(try RealmSync("encrypt", path, "--key-file", key))
+        chmod(key, 0o644)
+        let commands: [[String]] = [
+            ["export", path], ["schema", path], ["status", path], ["verify", path], ["query", path, "Person"], ["watch", path, "--count", "1"],
+            ["copy", path, scratch.file("copy.realm")], ["compact", path], ["seed", "build", path, scratch.file("seed.realm")],
+            ["upgrade", path, "--dry-run"], ["decrypt", path], ["rekey", path, "--new-key-file", other],
+            ["import", Fixtures.core14 + "/relationships.json", scratch.file("imported.realm")],
+        ]
+        for command in commands {
+            let refused = try ChildProcess(product: "realm-sync", command + ["--key-file", key])
+            XCTAssertEqual(refused.waitForEnd(seconds: 60), 77, "\(command) \(refused.errors)")
+            XCTAssertTrue(refused.errors.contains("chmod 600") && refused.errors.contains("--allow-readable-key-file"), "\(command) \(refused.errors)")
+            if command[0] == "decrypt" || command[0] == "rekey" { continue }
+            let allowed = try ChildProcess(product: "realm-sync", command + ["--key-file", key, "--allow-readable-key-file"])
+            XCTAssertEqual(allowed.waitForEnd(seconds: 60), 0, "\(command) \(allowed.errors)")
+        }
+        chmod(key, 0o600)
+        chmod(other, 0o640)
+        let refused = try RealmSync("rekey", path, "--key-file", key, "--new-key-file", other)
+        XCTAssertEqual(refused.exitCode, 77)
+        succeed(try RealmSync("rekey", path, "--key-file", key, "--new-key-file", other, "--allow-readable-key-file"))
+    }
+
     func testUpgradeSaysWhatItWouldDoAndThenDoesIt() throws {
         XCTAssertTrue(try RealmSync("upgrade", path).output.contains("nothing to do"))
         guard let older = Fixtures.older else { throw XCTSkip("the files of older formats are not beside the package; their upgrade was not tested") }

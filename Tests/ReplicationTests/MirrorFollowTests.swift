@@ -207,7 +207,7 @@ final class MirrorFollowTests: MirrorTestCase {
         }
         XCTAssertTrue(line.contains("changed by somebody else"), line)
         XCTAssertEqual(first.waitUntilGone(), 1)
-        XCTAssertNotNil(try other.beginRead().group.table(named: "class_Foreign"))
+        XCTAssertNotNil(try other.look { try $0.group.table(named: "class_Foreign") })
         try other.close()
         let again = try mirror()
         XCTAssertTrue((again.line() ?? "").hasPrefix("error"))

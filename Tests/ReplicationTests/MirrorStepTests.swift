@@ -87,7 +87,7 @@ final class MirrorStepTests: MirrorTestCase {
             }
         }
         var random = SplitMix(seed: 72)
-        let large = try pair.source.beginRead().snapshot.logicalSize
+        let large = try pair.source.look { $0.snapshot.logicalSize }
         for round in 0..<30 {
             try change(pair.source, &random, adds: round < 8 ? 150 : 2, textLength: 4000, deletes: round < 8 ? 0 : 110)
             try ship(pair, "round \(round)", exact: round % 7 == 0)
@@ -106,7 +106,7 @@ final class MirrorStepTests: MirrorTestCase {
             try transaction.editor.editor(named: "class_Item").addColumn("more", .double)
         }
         try ship(pair, "schema")
-        XCTAssertNotNil(try pair.reader.beginRead().group.table(named: "class_Other"))
+        XCTAssertNotNil(try pair.reader.look { try $0.group.table(named: "class_Other") })
         try pair.close()
         try assertSound(replica)
     }
@@ -177,13 +177,13 @@ final class MirrorStepTests: MirrorTestCase {
                 try table.set("number", of: table.createObject(), to: .int(value))
             }
         }
-        let before = try JSONExporter.text(other.beginRead().group)
+        let before = try other.look { try JSONExporter.text($0.group) }
         let step = try pair.next()
-        XCTAssertEqual(step.this, try other.beginRead().snapshot, "the trap: equal numbers")
+        XCTAssertEqual(step.this, try other.look { $0.snapshot }, "the trap: equal numbers")
         XCTAssertThrowsError(try pair.applier.attempt(step)) {
             guard case MirrorError.diverged = $0 else { return XCTFail("\($0)") }
         }
-        XCTAssertEqual(try JSONExporter.text(other.beginRead().group), before)
+        XCTAssertEqual(try other.look { try JSONExporter.text($0.group) }, before)
         try other.close()
         try pair.close()
     }
@@ -198,7 +198,7 @@ final class MirrorStepTests: MirrorTestCase {
         while true {
             n += 1
             try change(pair.source, &random, adds: 60)
-            let before = try pair.reader.beginRead().snapshot
+            let before = try pair.reader.look { $0.snapshot }
             let step = try pair.next()
             var calls = 0
             SystemCallInterception.hook = { call in
@@ -208,7 +208,7 @@ final class MirrorStepTests: MirrorTestCase {
             }
             let result = Result { try pair.applier.attempt(step) }
             SystemCallInterception.hook = nil
-            if case .failure = result { XCTAssertEqual(try pair.reader.beginRead().snapshot, before) }
+            if case .failure = result { XCTAssertEqual(try pair.reader.look { $0.snapshot }, before) }
             XCTAssertEqual(try pair.applier.attempt(step), .applied)
             pair.base = try step.held()
             try assertEqual(pair.source, pair.reader, "after call \(n) failed")
@@ -301,12 +301,12 @@ final class MirrorStepTests: MirrorTestCase {
         try makeTable(store)
         _ = try Mirror.once(source: source, destination: replica)
         let opened = try Store.open(replica, options())
-        XCTAssertNotNil(try opened.beginRead().group.table(named: "class_Item"))
+        XCTAssertNotNil(try opened.look { try $0.group.table(named: "class_Item") })
         XCTAssertThrowsError(try opened.beginWrite()) { error in
             XCTAssertTrue("\(error)".contains("mirror of \(FileIdentity.absolutePath(source))"), "\(error)")
             XCTAssertTrue("\(error)".contains("promote"), "\(error)")
         }
-        XCTAssertEqual(try Mirror.promote(replica)?.snapshot, try store.beginRead().snapshot)
+        XCTAssertEqual(try Mirror.promote(replica)?.snapshot, try store.look { $0.snapshot })
         var random = SplitMix(seed: 1)
         try change(opened, &random)
         try opened.close()

@@ -60,6 +60,28 @@ final class EditingTablesTests: XCTestCase {
         XCTAssertEqual(try table.table.find(ObjectKey(5))?.value(table.column(named: "link0")), .null)
     }
 
+    /// Whoever keeps a `Column` over the making of an index of any kind does not damage that index.
+    func testAColumnFromBeforeAnIndexWasMadeKeepsThatIndexInStep() throws {
+        let scratch = try ScratchArena()
+        let group = try GroupEditor(arena: scratch.arena, topRef: 0)
+        let table = try group.createTable("class_Thing")
+        let text = try table.addColumn("text", .string, .nullable), number = try table.addColumn("number", .int)
+        let keys = try (0..<20).map { _ in try table.createObject() }
+        for (round, fullText) in [true, false, true].enumerated() {
+            try table.addIndex(text.key, fullText: fullText)
+            if round == 0 { try table.addIndex(number.key) }
+            for (i, key) in keys.enumerated() {
+                try table.set(text, of: key, to: i % 5 == 0 ? .null : .string("the quick fox \(i % 3) in round \(round)"))
+                try table.set(number, of: key, to: .int(Int64(i * round % 7)))
+            }
+            try assertSound(group, scratch, "round \(round)")
+        }
+        try table.removeIndex(text.key)
+        try table.set(text, of: keys[3], to: .string("without an index"))
+        for key in keys.prefix(10) { try table.deleteObject(key) }
+        try assertSound(group, scratch, "at the end")
+    }
+
     func testRandomChangesLeaveEveryInvariantIntact() throws {
         for seed: UInt64 in 1...12 {
             print("seed \(seed)")

@@ -86,6 +86,53 @@ final class EncryptionTests: XCTestCase {
         XCTAssertThrowsError(try fresh.prepare(other << 12, (other << 12) + 8))
     }
 
+    /// A reader that maps a larger span does not write for the writer, and a file may outgrow the span in one transaction.
+    func testALargerSpanLeavesGatheredPagesAloneAndTheFileMayOutgrowEverySpan() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("grows")
+        let file = EncryptedFile(descriptor: try SystemCalls.open(path, O_RDWR | O_CREAT), path: path, key: try key(2))
+        try file.preallocate(to: 64 << 10)
+        _ = try file.map(at: try span(64 << 10), length: 64 << 10)
+        func bytes(_ value: UInt8, _ count: Int = 5000) -> [UInt8] { [UInt8](repeating: value, count: count) }
+        var writes = 0
+        #if DEBUG
+        SystemCallInterception.hook = { call in
+            if call.name == "pwrite64" { writes += 1 }
+            return nil
+        }
+        defer { SystemCallInterception.hook = nil }
+        #endif
+        try bytes(1).withUnsafeBytes { try file.write($0, at: 4096) }
+        _ = try file.map(at: try span(1 << 20), length: 1 << 20)
+        XCTAssertEqual(writes, 0, "mapping writes nothing")
+        try bytes(2, 100).withUnsafeBytes { try file.write($0, at: 4100) }
+        try file.flush()
+        #if DEBUG
+        XCTAssertEqual(writes, 4, "two pages, entry and data each, once")
+        #endif
+        // Beyond both spans, together with a page that waits in one of them.
+        try file.preallocate(to: 4 << 20)
+        try bytes(3).withUnsafeBytes { try file.write($0, at: 8192) }
+        try bytes(4).withUnsafeBytes { try file.write($0, at: 3 << 20) }
+        try file.flush()
+        try file.syncData()
+        try bytes(5, 10).withUnsafeBytes { try file.write($0, at: 0) }
+        try file.flush()
+        for (position, value) in [(0, UInt8(5)), (8192, 3), (8192 + 4999, 3), (3 << 20, 4), ((3 << 20) + 4999, 4)] {
+            var byte = [UInt8](repeating: 0, count: 1)
+            _ = try byte.withUnsafeMutableBytes { try file.read(into: $0, at: position) }
+            XCTAssertEqual(byte, [value], "\(position)")
+        }
+        file.close()
+        let other = EncryptedFile(descriptor: try SystemCalls.open(path, O_RDWR), path: path, key: try key(2))
+        var all = bytes(0, 5000)
+        _ = try all.withUnsafeMutableBytes { try other.read(into: $0, at: 3 << 20) }
+        XCTAssertEqual(all, bytes(4))
+        _ = try all.withUnsafeMutableBytes { try other.read(into: $0, at: 4096) }
+        XCTAssertEqual(all[..<4096].map { Int($0) }.reduce(0, +), 4 * 1 + 100 * 2 + 3992 * 1 + 0 * 1)
+        XCTAssertThrowsError(try bytes(1).withUnsafeBytes { try other.write($0, at: Int.max - 3) })
+    }
+
     func testKeysComeFromFilesAndVariablesAndAreNeverPrinted() throws {
         let scratch = ScratchDirectory()
         let raw = scratch.file("raw"), hex = scratch.file("hex"), bad = scratch.file("bad")

@@ -11,7 +11,8 @@ final class JSONImportTests: XCTestCase {
     }
 
     func testImportOfEveryGivenFileExportsTheSameAndIsSound() throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter { $0.hasSuffix(".json") }.sorted()
+        // The largest file, trees.json, is imported by the command in its own tests.
+        let names = try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter { $0.hasSuffix(".json") && $0 != "trees.json" }.sorted()
         XCTAssertGreaterThan(names.count, 8)
         for name in names {
             let json = Array(try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/" + name)))
@@ -19,7 +20,7 @@ final class JSONImportTests: XCTestCase {
             let group = try GroupEditor(arena: scratch.arena, topRef: 0)
             try json.withUnsafeBytes { try JSONImporter(text: $0, target: Target(group)).run() }
             let text = try JSONExporter.text(group.group)
-            XCTAssertNil(try ExactJSON(parsing: json).firstDifference(ExactJSON(parsing: text)), name)
+            if !ExactJSON.isSameText(json, text) { XCTAssertNil(try ExactJSON(parsing: json).firstDifference(ExactJSON(parsing: text)), name) }
             let report = try EditingTablesTests.report(group, scratch)
             XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(name): \(report.findings.prefix(3).map(\.description))")
         }

@@ -148,7 +148,7 @@ final class SessionLifecycleTests: XCTestCase {
             try store.close(force: true)
             let again = try Store.open(path)
             XCTAssertEqual(try again.newestVersion(), version, failed)
-            XCTAssertEqual(try again.beginRead().group.tableNames, ["class_Thing"], failed)
+            XCTAssertEqual(try again.look { $0.group.tableNames }, ["class_Thing"], failed)
             try again.close()
             try assertFileIsSound(failed)
         }

@@ -87,7 +87,7 @@ class SessionStoreTests: XCTestCase {
         }
         XCTAssertEqual(try store.newestVersion(), 2)
         try add(store)
-        XCTAssertEqual(try value(store.beginRead().group), 2)
+        XCTAssertEqual(try store.look { try value($0.group) }, 2)
         try store.close()
         try assertFileIsSound()
     }
@@ -129,7 +129,9 @@ class SessionStoreTests: XCTestCase {
         again.end()
         XCTAssertThrowsError(try store.freeze(2))
         let live = try store.beginRead()
-        XCTAssertEqual(try value(live.freeze().group), 51)
+        let still = try live.freeze()
+        XCTAssertEqual(try value(still.group), 51)
+        still.end()
         try add(store)
         try live.advance(to: 53)
         XCTAssertThrowsError(try live.advance(to: 52))
@@ -176,7 +178,7 @@ class SessionStoreTests: XCTestCase {
         for i in 1...20 as ClosedRange<Int64> {
             try add(transaction)
             try transaction.commitAndContinue(syncing: false)
-            XCTAssertEqual(try value(store.beginRead().group), 1 + i)
+            XCTAssertEqual(try store.look { try value($0.group) }, 1 + i)
             XCTAssertEqual(try file.readHeader().liveTopRef, durable)
         }
         try assertFileIsSound("in the middle of a batch the file on disk is the one before it")
@@ -186,12 +188,12 @@ class SessionStoreTests: XCTestCase {
         try transaction.commitAndContinue(syncing: false)
         try add(transaction)
         try transaction.commit()
-        XCTAssertEqual(try file.readHeader().liveTopRef, UInt64(try store.beginRead().snapshot.topRef))
+        XCTAssertEqual(try file.readHeader().liveTopRef, UInt64(try store.look { $0.snapshot.topRef }))
         let last = try store.beginWrite()
         try add(last)
         try last.commitAndContinue(syncing: false)
         last.rollback()
-        XCTAssertEqual(try file.readHeader().liveTopRef, UInt64(try store.beginRead().snapshot.topRef))
+        XCTAssertEqual(try file.readHeader().liveTopRef, UInt64(try store.look { $0.snapshot.topRef }))
         XCTAssertEqual(try store.status()?.versions.first?.version, 24, "nothing older is kept")
         try store.close()
         try assertFileIsSound()
@@ -212,10 +214,10 @@ class SessionStoreTests: XCTestCase {
         try store.close()
         SystemCallInterception.hook = nil
         try assertFileIsSound("the version before the batch")
-        XCTAssertEqual(try value(other.beginRead().group), 2)
+        XCTAssertEqual(try other.look { try value($0.group) }, 2)
         XCTAssertEqual(try other.status()?.versions.map(\.version), [2, 3])
         for _ in 0..<3 { try add(other) }
-        XCTAssertEqual(try value(other.beginRead().group), 5)
+        XCTAssertEqual(try other.look { try value($0.group) }, 5)
         try other.participant?.sweepDeadParticipants()
         try add(other)
         XCTAssertEqual(try other.status()?.versions.map(\.version), [6, 7])
@@ -295,7 +297,7 @@ class SessionStoreTests: XCTestCase {
         try makeTable(memory)
         let joined = try Store.open(path, options { $0.durability = .memoryOnly })
         try add(joined)
-        XCTAssertEqual(try value(memory.beginRead().group), 2)
+        XCTAssertEqual(try memory.look { try value($0.group) }, 2)
         try memory.close()
         try add(joined)
         try joined.close()
@@ -306,7 +308,7 @@ class SessionStoreTests: XCTestCase {
         let reader = try inside.beginRead()
         for _ in 0..<100 { try add(inside) }
         XCTAssertEqual(try value(reader.group), 1)
-        XCTAssertEqual(try value(inside.beginRead().group), 101)
+        XCTAssertEqual(try inside.look { try value($0.group) }, 101)
         XCTAssertEqual(try inside.status()?.participants.count, 0)
         reader.end()
         try inside.close()
@@ -373,10 +375,10 @@ class SessionStoreTests: XCTestCase {
             let result = Result { try add(store) }
             SystemCallInterception.hook = nil
             if case .success = result { expected += 1 }
-            XCTAssertEqual(try value(store.beginRead().group), expected, "after a failed \(failed)")
+            XCTAssertEqual(try store.look { try value($0.group) }, expected, "after a failed \(failed)")
             if calls < n { break }
             let transaction = try store.beginWrite()
-            XCTAssertEqual(try store.participant?.file.currentHeader().liveTopRef, UInt64(try store.beginRead().snapshot.topRef))
+            XCTAssertEqual(try store.participant?.file.currentHeader().liveTopRef, UInt64(try store.look { $0.snapshot.topRef }))
             transaction.rollback()
         }
         XCTAssertGreaterThan(n, 4)

@@ -77,7 +77,7 @@ class StoreTests: XCTestCase {
         try assertSound(path)
         let again = try Store.open(path, options(.full))
         XCTAssertEqual(try again.newestVersion(), 52)
-        XCTAssertEqual(try again.beginRead().group.schemaVersion(), 3)
+        XCTAssertEqual(try again.look { try $0.group.schemaVersion() }, 3)
         try again.close()
     }
 

@@ -252,3 +252,26 @@ private struct Parser {
         return value
     }
 }
+
+extension ExactJSON {
+    /// The same bytes, white space between values aside: equal without being parsed. False proves nothing.
+    public static func isSameText(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+        a.withUnsafeBufferPointer { p in
+            b.withUnsafeBufferPointer { q in
+                func isSpace(_ byte: UInt8) -> Bool { byte == 32 || byte == 10 || byte == 13 || byte == 9 }
+                var i = 0, k = 0, isInString = false, isEscaped = false
+                while true {
+                    if !isInString {
+                        while i < p.count, isSpace(p[i]) { i += 1 }
+                        while k < q.count, isSpace(q[k]) { k += 1 }
+                    }
+                    if i == p.count || k == q.count { return i == p.count && k == q.count }
+                    if p[i] != q[k] { return false }
+                    if isEscaped { isEscaped = false } else if isInString && p[i] == 92 { isEscaped = true } else if p[i] == 34 { isInString.toggle() }
+                    i += 1
+                    k += 1
+                }
+            }
+        }
+    }
+}

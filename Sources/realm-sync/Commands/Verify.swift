@@ -44,6 +44,8 @@ private func report(_ invocation: Invocation, _ path: String, _ options: Verifie
         }
     }
     if let key { return try verifyEncrypted(path, key, options) }
+    // What does not even begin like a realm file is no damaged one: another file, or one that wants its key.
+    do { _ = try ImmutableFile(path: path) } catch let error as OpenError { if case .notARealm = error { throw error } } catch {}
     return try verifyAlone(path, options)
 }
 

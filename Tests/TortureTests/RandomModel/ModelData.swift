@@ -90,7 +90,7 @@ struct ModelTable {
         case .string: .scalar(.string(""))
         case .binary: .scalar(.binary([]))
         case .timestamp: .scalar(.timestamp(Timestamp(seconds: 0, nanoseconds: 0)))
-        case .decimal: .scalar(.decimal(Decimal128Bits(0)))
+        case .decimal: .scalar(.decimal(Decimal128Bits(0 as Int64)))
         case .objectId: .scalar(.objectId(ObjectIdValue(high: 0, low: 0)))
         case .uuid: .scalar(.uuid(UUIDValue(high: 0, low: 0)))
         case .mixed, .link, .backlink, .typedLink: .scalar(.null)

@@ -40,7 +40,9 @@ final class RandomModelTests: XCTestCase {
 
     private func assertSound(_ path: String, _ key: EncryptionKey?, _ message: String) throws {
         let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
-        if !report.isSound || !report.findings.isEmpty { throw ModelError("\(message): \(report.findings.prefix(3).map(\.description))") }
+        // Files of older formats keep their columns of the older type for lists of links, which is worth a warning.
+        let findings = report.findings.filter { !($0.severity == .warning && $0.what.contains("a link list of older formats")) }
+        if !report.isSound || !findings.isEmpty { throw ModelError("\(message): \(findings.prefix(3).map(\.description))") }
     }
 
     /// - Parameter workMax: objects and columns that may be compared per commit.
@@ -131,7 +133,7 @@ final class RandomModelTests: XCTestCase {
             // The largest file is left to the long form.
             if Self.commitsInLongForm == nil && ["trees", "upgrade_1000_23"].contains(file.name) { continue }
             do {
-                let commits = Self.commitsInLongForm ?? 25
+                let commits = Self.commitsInLongForm ?? 50
                 let line = try run(file, commits: commits, seed: seed &+ UInt64(total), workMax: Self.commitsInLongForm == nil ? 400 : 3000)
                 if Self.commitsInLongForm != nil { print(line) }
                 total += 1

@@ -5,10 +5,13 @@ import SystemCalls
 /// The backend of an encrypted file: positions are those of the plain content, what lies on disk is ciphertext (file-format-3 section 8).
 ///
 /// Each span has its own decrypted pages. Writes go to the pages of the newest span, gathered until `flush`: a page is encrypted once
-/// for all that a commit changes in it, and at most once between two syncs.
+/// for all that a commit changes in it, and at most once between two syncs. Whoever maps a larger span meanwhile, a reader perhaps,
+/// leaves the gathered pages alone: they are written with the `flush` for which they were gathered, and the next writes go to the new
+/// span.
 ///
-/// A file that is written without being mapped (a copy, from its beginning to its end) has pages of its own, which are given back as
-/// soon as they are written: a copy takes no more memory than its buffers.
+/// What is written where no span reaches goes to pages in a window of their own: a file that grows beyond its span, and a file that is
+/// written without being mapped (a copy, from its beginning to its end). Their memory is given back as soon as they are written: a copy
+/// takes no more memory than its buffers.
 ///
 /// Sendable: the list of pages is behind a lock; writing is the business of the holder of the write mutex alone.
 public final class EncryptedFile: FileBackend, @unchecked Sendable {
@@ -17,9 +20,12 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     private let markers: (any PageWriteMarkers)?
     private struct State {
         var isOpen = true
+        /// Of the span that was mapped last.
         var newest: EncryptedPages?
-        /// Memory of `newest` where nobody has mapped the file.
-        var window: UnsafeMutableRawBufferPointer?
+        /// Those in which writes are gathered: of an older span as long as something waits there to be flushed.
+        var writing: EncryptedPages?
+        /// `writing` is no span but a window, whose memory goes with it.
+        var isWindow = false
     }
     private let state = Mutex(State())
 
@@ -35,9 +41,9 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
 
     public override func close() {
         let wasOpen = state.withLock { state in
-            defer { state.isOpen = false; state.newest = nil }
-            if let window = state.window, let base = window.baseAddress { SystemCalls.unmap(base, length: window.count) }
-            state.window = nil
+            defer { state.isOpen = false }
+            state.newest = nil
+            state.writing = nil
             return state.isOpen
         }
         if wasOpen { SystemCalls.close(descriptor) }
@@ -61,25 +67,29 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
             SystemCalls.close(own)
             throw error
         }
-        try state.withLock { state in
-            try state.newest?.flush()
-            state.newest = pages
-            if let window = state.window, let base = window.baseAddress { SystemCalls.unmap(base, length: window.count) }
-            state.window = nil
-        }
+        state.withLock { $0.newest = pages }
         return pages
     }
 
-    private func pages() throws -> EncryptedPages {
+    /// The pages in which bytes up to `end` can be written and read.
+    private func pages(upTo end: Int) throws -> EncryptedPages {
         try state.withLock { state in
-            if let pages = state.newest { return pages }
-            if !state.isOpen { throw SystemError(call: "read", code: EBADF, path: path) }
-            let window = try Self.reserve(path)
+            if !state.isOpen { throw SystemError(call: "write", code: EBADF, path: path) }
+            if let writing = state.writing, writing.hasUnflushedPages || state.newest == nil, end <= writing.byteCount { return writing }
+            if let newest = state.newest, end <= newest.byteCount, !(state.writing?.hasUnflushedPages ?? false) {
+                state.writing = newest
+                state.isWindow = false
+                return newest
+            }
+            if state.isWindow, let writing = state.writing, end <= writing.byteCount { return writing }
+            let window = try Self.reserve(end, path)
             guard let base = window.baseAddress else { throw SystemError(call: "mmap", code: ENOMEM, path: path) }
             do {
-                let pages = try EncryptedPages(descriptor: descriptor, path: path, key: key, base: base, byteCount: window.count, markers: markers)
-                state.newest = pages
-                state.window = window
+                let pages = try EncryptedPages(descriptor: descriptor, path: path, key: key, base: base, byteCount: window.count, markers: markers,
+                                               ownsMemory: true)
+                if let writing = state.writing { pages.adoptUnflushedPages(of: writing) }
+                state.writing = pages
+                state.isWindow = true
                 return pages
             } catch {
                 SystemCalls.unmap(base, length: window.count)
@@ -88,38 +98,44 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
         }
     }
 
-    /// Address space for as long a file as this machine lets us have.
-    private static func reserve(_ path: String) throws -> UnsafeMutableRawBufferPointer {
+    /// The smallest window, for files that reach no further.
+    private static let windowByteCountMin = 1 << 20
+
+    /// Address space for as long a file as this machine lets us have, at least up to `end`.
+    private static func reserve(_ end: Int, _ path: String) throws -> UnsafeMutableRawBufferPointer {
         var length = 1 << 40
         while true {
             do {
                 let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
                 let base = try SystemCalls.map(length: length, protection: PROT_READ | PROT_WRITE, flags: flags, path: path)
                 return UnsafeMutableRawBufferPointer(start: base, count: length)
-            } catch let error as SystemError where error.code == ENOMEM && length > 1 << 30 { length >>= 1 }
+            } catch let error as SystemError where error.code == ENOMEM && length / 2 >= max(end, windowByteCountMin) { length /= 2 }
         }
     }
 
     public override func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int) throws -> Int {
         let count = min(buffer.count, try size() - position)
         guard count > 0, let target = buffer.baseAddress else { return 0 }
-        try pages().readAnew(position, count, into: target)
+        try pages(upTo: position + count).readAnew(position, count, into: target)
         return count
     }
 
+    /// The file cannot become longer than a window can be.
+    private static let byteCountMax = 1 << 46
+
     public override func write(_ bytes: UnsafeRawBufferPointer, at position: Int) throws {
-        let pages = try pages()
-        if let window = state.withLock({ $0.window }), bytes.count > window.count - position {
+        if position > EncryptedFile.byteCountMax || bytes.count > EncryptedFile.byteCountMax - position {
             throw SystemError(call: "write", code: EFBIG, path: path)
         }
-        try pages.write(bytes, at: position)
+        try pages(upTo: position + bytes.count).write(bytes, at: position)
     }
 
     public override func flush() throws {
-        let pages = try pages()
-        try state.withLock({ $0.window != nil }) ? pages.flushAndGiveBackMemory() : pages.flush()
+        let (pages, isWindow) = state.withLock { ($0.writing, $0.isWindow) }
+        try isWindow ? pages?.flushAndGiveBackMemory() : pages?.flush()
     }
-    public override func discard() { state.withLock { $0.newest }?.discard() }
+
+    public override func discard() { state.withLock { $0.writing }?.discard() }
 
     public override func preallocate(to size: Int) throws {
         try SystemCalls.preallocate(descriptor, to: PageGeometry.fileSize(plain: size), path: path)
@@ -130,7 +146,7 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     }
 
     public override func syncData() throws {
-        try pages().flush()
+        try flush()
         try SystemCalls.syncData(descriptor, path: path)
     }
 }

@@ -55,6 +55,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     private let path: String
     private let base: UnsafeMutableRawPointer
     private let pageCountMax: Int
+    /// Bytes of the span, whole pages.
+    var byteCount: Int { pageCountMax << 12 }
     private let cipher: PageCipher
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     /// One mark a page: the generation in which the page was found valid. Zero pages of an anonymous mapping until used.
@@ -73,12 +75,15 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     private var quietObservations = 0
     private let maySkipRetries: Bool
     private let ownsDescriptor: Bool
+    private let ownsMemory: Bool
 
     /// - Parameters:
     ///   - base: writable anonymous memory of `byteCount` bytes, address of plain byte 0; it must outlive this object.
+    ///   - ownsDescriptor, ownsMemory: these go with this object, where it could be made.
     public init(descriptor: Int32, path: String, key: EncryptionKey, base: UnsafeMutableRawPointer, byteCount: Int, markers: (any PageWriteMarkers)? = nil,
-                ownsDescriptor: Bool = false) throws {
+                ownsDescriptor: Bool = false, ownsMemory: Bool = false) throws {
         self.ownsDescriptor = ownsDescriptor
+        self.ownsMemory = ownsMemory
         self.descriptor = descriptor
         self.path = path
         self.base = base
@@ -97,6 +102,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
 
     deinit {
         if ownsDescriptor { SystemCalls.close(descriptor) }
+        if ownsMemory { SystemCalls.unmap(base, length: byteCount) }
         memset(scratch, 0, PageGeometry.pageByteCount)
         sealed.deallocate()
         scratch.deallocate()
@@ -306,7 +312,24 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         (base + offset).copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
     }
 
-    public var hasUnflushedPages: Bool { !dirty.isEmpty }
+    public var hasUnflushedPages: Bool {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return !dirty.isEmpty
+    }
+
+    /// Takes over what waits to be flushed in pages that reach less far. These are not in use yet.
+    func adoptUnflushedPages(of other: EncryptedPages) {
+        pthread_mutex_lock(other.lock)
+        defer { pthread_mutex_unlock(other.lock) }
+        for page in other.dirty {
+            (base + (page << 12)).copyMemory(from: other.base + (page << 12), byteCount: PageGeometry.pageByteCount)
+            if page < other.seals.count { remember(page, other.seals[page]) }
+            dirty.insert(page)
+            other.marks[page] = 0
+        }
+        other.dirty.removeAll()
+    }
 
     /// Encrypts and writes the changed pages, ascending; entry, then data, back to back. Sync the file before the next flush.
     public func flush() throws {

@@ -22,8 +22,13 @@ extension TableEditor {
 
     func isIndexed(_ column: Column) -> Bool { indexRoots[column.key.leafIndex] != 0 }
 
+    /// The column with the index that it has now: the caller's may be from before an index was added in this transaction.
+    @inline(__always)
+    private func present(_ column: Column) -> Column { columns[column.key.leafIndex] ?? column }
+
     /// Adds `key` under a value of a scalar column, or under its words where the index is full text.
     func insertIntoIndex(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
+        let column = present(column)
         if column.attributes.contains(.fullTextIndexed) {
             for token in column.tokens(value) { try insertWord(column, key, token) }
             return
@@ -56,6 +61,7 @@ extension TableEditor {
     }
 
     func eraseFromIndex(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
+        let column = present(column)
         if column.attributes.contains(.fullTextIndexed) {
             for token in column.tokens(value) { try eraseWord(column, key, token) }
             return
@@ -67,6 +73,7 @@ extension TableEditor {
 
     /// The value of an indexed scalar column changes; called before the row does.
     func changeIndex(_ column: Column, _ key: ObjectKey, from old: Mixed, to new: Mixed) throws {
+        let column = present(column)
         if column.attributes.contains(.fullTextIndexed) {
             let before = column.tokens(old), after = column.tokens(new)
             for token in before.subtracting(after) { try eraseWord(column, key, token) }
