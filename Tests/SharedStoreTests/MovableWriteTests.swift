@@ -37,7 +37,7 @@ final class MovableWriteTests: XCTestCase {
                 try onNewThread { carrier.transaction.rollback() }
             }
         }
-        let names = try store.beginRead().group.classTables().compactMap(\.className).sorted()
+        let names = try store.look { try $0.group.classTables().compactMap(\.className).sorted() }
         XCTAssertEqual(names, (0..<20).filter { $0 % 2 == 0 }.map { "T\($0)" }.sorted())
         try store.close()
     }
@@ -106,7 +106,7 @@ final class MovableWriteTests: XCTestCase {
             }
         }
         XCTAssertEqual(try store.newestVersion(), before + 120)
-        XCTAssertEqual(try store.beginRead().group.table(ofClass: "T")?.objectCount, 120)
+        XCTAssertEqual(try store.look { try $0.group.table(ofClass: "T")?.objectCount }, 120)
         try store.close(force: true)
     }
 }
