@@ -71,17 +71,26 @@ extension Realm {
         /// Asked at the first opening of the file in the process; true lets the file be compacted, unless another process has it open.
         public var shouldCompactOnLaunch: CompactionCondition? { didSet { check() } }
         /// The classes of this Realm; nil: all of the process. Classes that they link to must be among them.
-        public var objectTypes: [ObjectBase.Type]?
+        public var objectTypes: [ObjectBase.Type]? { didSet { check() } }
         /// Beginning a write transaction fails while more versions of the file than this are in use.
         public var maximumNumberOfActiveVersions: UInt?
         /// A file that is copied first where there is none yet.
+        ///
+        /// Of any number of processes that open the file at the same time exactly one copies; nobody sees half of it.
         public var seedFilePath: URL? {
             didSet {
                 if seedFilePath != nil, case .memory = place { place = nil }
             }
         }
 
+        /// Runs when a file is new and has just got its classes: in the same write transaction, so that nobody sees the file without
+        /// what the block puts into it. It must not commit or cancel. Not for files that come from a seed.
+        public var initialDataBlock: (@Sendable (Realm) -> Void)?
+
         private func check() {
+            for type in objectTypes ?? [] where !(type is Object.Type || type is EmbeddedObject.Type) {
+                misuse("Can't use '\(type)' as an object type: it is neither an Object nor an EmbeddedObject")
+            }
             if let encryptionKey, encryptionKey.count != 64 { misuse("Encryption key must be exactly 64 bytes long, not \(encryptionKey.count)") }
             if schemaVersion == .max { misuse("Cannot set schema version to \(UInt64.max): it is reserved for files without one") }
             if readOnly && deleteRealmIfMigrationNeeded { misuse("Cannot set both `readOnly` and `deleteRealmIfMigrationNeeded`") }

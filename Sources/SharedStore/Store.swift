@@ -144,6 +144,9 @@ public final class Store: Sendable {
     /// Who takes part, who holds which version since when, and what that costs. An immutable file has no session to report on.
     public func status() throws -> SessionStatus? { try participant?.status() }
 
+    /// Bytes of the data file, and of those the ones that its newest version uses; nil for an immutable file.
+    public func sizes() throws -> (total: Int, used: Int)? { try participant?.sizes() }
+
     // MARK: Writing
 
     /// Begins a write transaction on the newest version when it is our turn. It belongs to the thread that began it.

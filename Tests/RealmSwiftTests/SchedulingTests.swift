@@ -92,10 +92,11 @@ final class SchedulingTests: XCTestCase {
     private actor Keeper {
         var realm: Realm!
         func open(_ configuration: Realm.Configuration) throws {
-            realm = Realm(try RealmOpening.session(configuration, at: .actor(self)))
+            realm = Realm(try RealmOpening.session(configuration, at: .of(self)))
         }
         var count: Int { realm.objects(Dog.self).count }
         func close() { realm = nil }
+        func scheduler() throws -> Scheduler { try XCTUnwrap(Scheduler(.of(self))) }
     }
 
     func testAnActorAdvancesByItself() async throws {
@@ -114,7 +115,7 @@ final class SchedulingTests: XCTestCase {
 
     func testBlocksOfAnActorKeepTheirOrder() async throws {
         let keeper = Keeper()
-        let scheduler = try XCTUnwrap(Scheduler(.actor(keeper)))
+        let scheduler = try await keeper.scheduler()
         let seen = Mutex<[Int]>([])
         await withCheckedContinuation { continuation in
             for number in 0..<1000 {

@@ -14,8 +14,6 @@ final class OriginRegistry: Sendable {
         weak var origin: (any SessionOrigin)?
         /// Of the first opening.
         var configuration: Realm.Configuration?
-        /// Kept while an in-memory Realm is open: its sessions hold it.
-        var wasOpenedBefore = false
     }
 
     private let entries = Mutex<[String: Entry]>([:])

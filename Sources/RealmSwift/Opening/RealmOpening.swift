@@ -4,44 +4,74 @@ internal import SystemCalls
 
 /// The steps of opening a Realm.
 enum RealmOpening {
+    /// An open file whose classes are those of a configuration. It stays open as long as this value.
+    struct Prepared: Sendable {
+        let origin: any SessionOrigin
+        let schema: Schema
+        /// The models behind the classes; those without one give dynamic objects.
+        let classes: [ClassInfo]
+    }
+
     /// The session of a place for a configuration.
     ///
     /// - Throws: `Realm.Error`.
     static func session(_ configuration: Realm.Configuration, at confinement: Confinement) throws -> Session {
-        if ClassInfo.isMakingSample {
-            misuse("A model's init() opens a Realm. Initializers are called to learn about the class and must not use Realms: make such properties lazy.")
-        }
         let (schema, classes) = try model(configuration)
         return try session(configuration, schema, classes, at: confinement)
     }
 
-    /// - Parameter classes: the models behind the classes of `schema`; those without one give dynamic objects.
     static func session(_ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo], at confinement: Confinement) throws -> Session {
-        let path = configuration.fileURL?.path ?? ""
+        try withEntry(configuration) { entry, path in
+            let prepared = try prepare(entry, configuration, schema, classes, path)
+            return try session(configuration, prepared, path, at: confinement)
+        }
+    }
+
+    /// Opens the file and brings its classes up to date, which may take a while.
+    static func prepare(_ configuration: Realm.Configuration) throws -> Prepared {
+        let (schema, classes) = try model(configuration)
+        return try withEntry(configuration) { try prepare($0, configuration, schema, classes, $1) }
+    }
+
+    private static func withEntry<R>(_ configuration: Realm.Configuration, _ body: (OriginRegistry.Entry, String) throws -> R) throws -> R {
+        let path = configuration.fileURL?.path ?? configuration.inMemoryIdentifier ?? ""
         let entry = OriginRegistry.shared.entry(OriginRegistry.key(configuration))
         entry.lock.lock()
         defer { entry.lock.unlock() }
-        do {
-            var origin = try origin(entry, configuration)
-            if try SchemaMigration.prepare(origin, schema, configuration, path: path) == .needsNewFile {
-                origin = try remake(entry, configuration, &origin)
-                _ = try SchemaMigration.prepare(origin, schema, configuration, path: path)
-            }
-            let session = try origin.cache.session(at: confinement) {
-                try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: confinement, reader: origin.beginRead())
-            }
-            if session.schema != schema {
-                throw Realm.Error(.fail, "Realm at path '\(path)' already opened on current thread with different schema.", path: path)
-            }
-            return session
-        } catch {
-            throw Realm.Error(opening: error, path: path)
+        do { return try body(entry, path) } catch {
+            let error = Realm.Error(opening: error, path: path)
+            Logger.log(.error, .sdk) { error.localizedDescription }
+            throw error
         }
+    }
+
+    private static func prepare(_ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo], _ path: String) throws -> Prepared {
+        var origin = try origin(entry, configuration)
+        if try SchemaMigration.prepare(origin, schema, classes, configuration, path: path) == .needsNewFile {
+            origin = try remake(entry, configuration, &origin)
+            _ = try SchemaMigration.prepare(origin, schema, classes, configuration, path: path)
+        }
+        return Prepared(origin: origin, schema: schema, classes: classes)
+    }
+
+    private static func session(_ configuration: Realm.Configuration, _ prepared: Prepared, _ path: String, at confinement: Confinement) throws -> Session {
+        let origin = prepared.origin
+        let session = try origin.cache.session(at: confinement) {
+            try Session(origin: origin, configuration: configuration, schema: prepared.schema, classes: prepared.classes, confinement: confinement,
+                        reader: origin.beginRead())
+        }
+        if session.schema != prepared.schema {
+            throw Realm.Error(.fail, "Realm at path '\(path)' already opened on current thread with different schema.", path: path)
+        }
+        return session
     }
 
     // MARK: Classes
 
     private static func model(_ configuration: Realm.Configuration) throws -> (Schema, [ClassInfo]) {
+        if ClassInfo.isMakingSample {
+            misuse("A model's init() opens a Realm. Initializers are called to learn about the class and must not use Realms: make such properties lazy.")
+        }
         do {
             let (schema, classes) = try ModelSchema.make(configuration.objectTypes ?? ModelSchema.defaultTypes())
             return (schema, classes)
@@ -80,19 +110,36 @@ enum RealmOpening {
         }
         guard let url = configuration.fileURL else { misuse("A Realm configuration needs a file URL or an in-memory identifier") }
         let path = url.path
+        if path.isEmpty { misuse("Realm path must not be empty") }
         try FileManager.default.createDefaultDirectory(of: url)
         try copySeed(configuration, to: path)
         if configuration.readOnly {
             if !FileManager.default.fileExists(atPath: path) { throw OpenError.fileNotFound(path: path) }
             return ImmutableOrigin(try ImmutableFile(path: path, key: encryptionKey(configuration)))
         }
-        return StoreOrigin(try Store.open(path, options(configuration)))
+        let store = try Store.open(path, options(configuration))
+        do { try compact(store, configuration) } catch {
+            try? store.close(force: true)
+            throw error
+        }
+        Logger.log(.debug, .sdk) { "opened '\(path)'" }
+        return StoreOrigin(store)
+    }
+
+    /// At the first opening in the process, before anybody reads. Others who have the file open prevent it.
+    private static func compact(_ store: Store, _ configuration: Realm.Configuration) throws {
+        guard let condition = configuration.shouldCompactOnLaunch, let sizes = try store.sizes(), condition(sizes.total, sizes.used) else { return }
+        let isDone = try store.compact()
+        Logger.log(.info, .storage) {
+            isDone ? "compacted '\(store.path)' from \(sizes.total) bytes" : "'\(store.path)' was not compacted: it is open elsewhere"
+        }
     }
 
     private static func options(_ configuration: Realm.Configuration) throws -> StoreOptions {
         var options = StoreOptions()
         options.label = ProcessInfo.processInfo.processName
         options.encryptionKey = try encryptionKey(configuration)
+        options.onWarning = { warning in Logger.log(.warn, .storage) { warning } }
         options.versionCountMax = configuration.maximumNumberOfActiveVersions.map { Int(clamping: $0) }
         return options
     }
@@ -105,16 +152,10 @@ enum RealmOpening {
         return try EncryptionKey(Array(key))
     }
 
-    /// Where there is no file yet, the seed is copied to it: under a name of its own first, so that nobody ever sees half of it.
+    /// Where there is no file yet, a copy of the seed becomes it.
     private static func copySeed(_ configuration: Realm.Configuration, to path: String) throws {
-        guard let seed = configuration.seedFilePath, !FileManager.default.fileExists(atPath: path) else { return }
-        _ = try StoreFiles.withExclusiveAccess(path) {
-            if FileManager.default.fileExists(atPath: path) { return }
-            let temporary = path + ".seed-copy"
-            try? FileManager.default.removeItem(atPath: temporary)
-            try FileManager.default.copyItem(atPath: seed.path, toPath: temporary)
-            try FileManager.default.moveItem(atPath: temporary, toPath: path)
-        }
+        guard let seed = configuration.seedFilePath else { return }
+        if try SeedFile.install(seed.path, to: path) { Logger.log(.info, .sdk) { "copied the seed '\(seed.path)' to '\(path)'" } }
     }
 
     /// Deletes the file, which nobody else may have open, and begins anew.

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 internal import CShims
+import Synchronization
 
 /// Where a session may be used, checked at every access.
 enum Confinement {
@@ -11,29 +12,41 @@ enum Confinement {
     /// thread: what runs on the queue or the actor after the first suspension runs on a worker. So either is accepted.
     case main(thread: UInt64)
     case queue(DispatchQueue, QueueMark)
-    /// The address of the actor, which the session keeps alive.
-    case actor(any Actor)
+    /// The actor, which the session keeps alive, and the executor that its code runs on: the actor itself unless it has one of its own.
+    case actor(any Actor, executor: UInt)
 
-    /// A mark that the queue carries, found from every queue that targets it too.
+    /// A mark that a queue carries, found from every queue that targets it too.
     final class QueueMark: Sendable {
-        let key = DispatchSpecificKey<UInt64>()
-        let number: UInt64
+        private static let ownKey = DispatchSpecificKey<QueueMark>()
+        private let key = DispatchSpecificKey<Bool>()
         /// The C queue as it was seen while running on it; 0 before that.
-        let current: UInt
-        init(_ queue: DispatchQueue) {
-            number = UInt64(UInt(bitPattern: ObjectIdentifier(queue)))
-            queue.setSpecific(key: key, value: number)
-            current = DispatchQueue.getSpecific(key: key) == number ? UInt(bitPattern: realm_current_queue()) : 0
+        private let current = Atomic<UInt>(0)
+
+        /// The mark of a queue, which gets one where it has none.
+        static func of(_ queue: DispatchQueue) -> QueueMark {
+            if let mark = queue.getSpecific(key: ownKey) { return mark }
+            let mark = QueueMark()
+            queue.setSpecific(key: mark.key, value: true)
+            queue.setSpecific(key: ownKey, value: mark)
+            return mark
         }
+
         var isCurrent: Bool {
-            (current != 0 && current == UInt(bitPattern: realm_current_queue())) || DispatchQueue.getSpecific(key: key) == number
+            let here = UInt(bitPattern: realm_current_queue())
+            if here != 0 && current.load(ordering: .relaxed) == here { return true }
+            if DispatchQueue.getSpecific(key: key) != true { return false }
+            // Where a queue that targets ours runs, the look above would be no less right.
+            if DispatchQueue.getSpecific(key: QueueMark.ownKey) === self { current.store(here, ordering: .relaxed) }
+            return true
         }
     }
 
-    /// The number for the quick test; 0 fits no thread, so that `isHere` decides.
+    /// The number for the quick test; 0 fits no thread, so that `isHere` decides. It also decides where the number is another one.
     var threadNumber: UInt64 {
-        if case .thread(let number) = self { return number }
-        return 0
+        switch self {
+        case .thread(let number), .main(let number): number
+        case .none, .queue, .actor: 0
+        }
     }
 
     var isHere: Bool {
@@ -42,16 +55,31 @@ enum Confinement {
         case .thread(let number): realm_current_thread_number() == number
         case .main(let number): realm_current_thread_number() == number || Confinement.isOnMainQueue
         case .queue(_, let mark): mark.isCurrent
-        case .actor(let actor): realm_current_actor() == Unmanaged.passUnretained(actor as AnyObject).toOpaque()
+        case .actor(_, let executor): UInt(bitPattern: realm_current_actor()) == executor
         }
     }
 
-    private static let mainMark = QueueMark(.main)
+    private static let mainMark = QueueMark.of(.main)
     static var isOnMainQueue: Bool { mainMark.isCurrent }
     static var isOnMain: Bool { Thread.isMainThread || isOnMainQueue }
 
     /// Where the caller runs, for a session without queue and actor.
-    static var here: Confinement { isOnMain ? .main(thread: realm_current_thread_number()) : .thread(realm_current_thread_number()) }
+    static var here: Confinement { isOnMain ? main : .thread(realm_current_thread_number()) }
+
+    /// The main place, for a caller that runs there. A worker that serves the main queue serves others too, so its number says nothing.
+    static var main: Confinement { .main(thread: Thread.isMainThread ? realm_current_thread_number() : 0) }
+
+    /// A serial queue. Nil where the caller does not run on it.
+    static func of(_ queue: DispatchQueue) -> Confinement? {
+        let place: Confinement = queue === DispatchQueue.main ? main : .queue(queue, QueueMark.of(queue))
+        return place.isHere ? place : nil
+    }
+
+    /// An actor on which the caller runs.
+    static func of(_ actor: isolated any Actor) -> Confinement {
+        if actor === MainActor.shared { return main }
+        return .actor(actor, executor: UInt(bitPattern: realm_current_actor()))
+    }
 
     /// Tells sessions of the same file apart that belong to different places.
     enum Key: Hashable {
@@ -64,7 +92,7 @@ enum Confinement {
         case .thread(let number): .thread(number)
         case .main: .main
         case .queue(let queue, _): .queue(ObjectIdentifier(queue))
-        case .actor(let actor): .actor(ObjectIdentifier(actor))
+        case .actor(let actor, _): .actor(ObjectIdentifier(actor))
         }
     }
 }

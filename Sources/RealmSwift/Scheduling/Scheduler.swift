@@ -29,7 +29,7 @@ final class Scheduler: Sendable {
         case .none: return nil
         case .main: way = .queue(.main)
         case .queue(let queue, _): way = .queue(queue)
-        case .actor(let actor): way = .actor(ActorPump(actor))
+        case .actor(let actor, _): way = .actor(ActorPump(actor))
         case .thread:
             if !Scheduler.isOnPlainThread { return nil }
             guard let loop = LoopReference.current() else { return nil }

@@ -48,9 +48,11 @@ final class Session: @unchecked Sendable {
     /// Asynchronous write transactions; nil: there never was one.
     @exclusivity(unchecked) var asyncWrites: AsyncWrites?
 
-    /// - Parameter reader: a version to begin with; needed by a frozen session.
+    /// - Parameters:
+    ///   - writer: a write transaction that is the caller's to end, in which the session works; see `endWriting`.
+    ///   - reader: a version to begin with.
     init(origin: SessionOrigin, configuration: Realm.Configuration, schema: Schema, classes: [ClassInfo], confinement: Confinement,
-         isFrozen: Bool = false, migrating writer: (any SessionWriter)? = nil, reader: SessionReader) throws {
+         isFrozen: Bool = false, isMigrating: Bool = false, writer: (any SessionWriter)? = nil, reader: SessionReader) throws {
         self.origin = origin
         self.configuration = configuration
         self.schema = schema
@@ -59,10 +61,10 @@ final class Session: @unchecked Sendable {
         frozenFrom = isFrozen ? origin : nil
         self.reader = reader
         self.writer = writer
-        isMigrating = writer != nil
+        self.isMigrating = isMigrating
         try bind(classes)
         if isFrozen { for type in allTypes { _ = try type.loadTable() } }
-        if isFrozen || isMigrating || configuration.readOnly { return }
+        if isFrozen || writer != nil || configuration.readOnly { return }
         if let scheduler = Scheduler(confinement) {
             let waker = SessionWaker(self, scheduler)
             self.waker = waker
@@ -103,7 +105,7 @@ final class Session: @unchecked Sendable {
     }
 
     /// The write transaction goes on without the session.
-    func endMigration() {
+    func endWriting() {
         writer = nil
         close()
     }

@@ -109,6 +109,14 @@ extension Participant {
             writer: word & LockHolder.threadMask == 0 ? nil : LockHolder.describe(mutexWord: word))
     }
 
+    /// Bytes of the data file, and of those the ones that its newest version uses.
+    package func sizes(_ deadline: Deadline? = nil) throws -> (total: Int, used: Int) {
+        let newest = try acquireNewest(.live, deadline)
+        defer { release(newest) }
+        let free = try freeList(of: newest.snapshot).reduce(0) { $0 &+ $1.length }
+        return (try file.backend.size(), max(0, newest.snapshot.logicalSize - max(0, free)))
+    }
+
     private func registeredParticipants() -> [SessionStatus.Participant] {
         if paths.file.isEmpty { return [] }
         return ParticipantRegister.filePaths(paths).compactMap { path in

@@ -145,7 +145,7 @@ final class OverviewTests: RealmTestCase {
 @MainActor
 private enum DogCounter {
     static func count(_ configuration: Realm.Configuration) async throws -> Int {
-        let realm = try Realm(configuration: configuration)
+        let realm = try await Realm(configuration: configuration)
         try realm.write { realm.add(Dog(name: "Rex")) }
         await Task.yield()
         return realm.objects(Dog.self).count
