@@ -28,7 +28,12 @@ extension ObjectBase {
         if session.isFrozen { return self }
         session.checkConfinement()
         if isInvalidated { misuse("Object has been deleted or invalidated.") }
-        return moved(to: session.frozen(), managedType)
+        if session.writer == nil { return moved(to: session.frozen(), managedType) }
+        // Within a write transaction: as the object was committed last.
+        let frozen = Session.$freezesCommittedState.withValue(true) { session.frozen() }
+        let object = moved(to: frozen, managedType)
+        if object.isInvalidated { misuse("Cannot freeze an object in the same write transaction as it was created in.") }
+        return object
     }
 
     final func thawedObject() -> ObjectBase? {

@@ -5,10 +5,13 @@ extension Session {
     func frozen() -> Session {
         if isFrozen { return self }
         checkConfinement()
-        if writer != nil { misuse("Cannot freeze an object in the same write transaction as it was created in or modified: commit first.") }
+        if writer != nil && !Session.freezesCommittedState {
+            misuse("Cannot freeze a Realm or a collection within a write transaction: its changes are not committed yet.")
+        }
         return reading {
-            let group = try currentGroup()
-            guard let reader = currentReader else { throw FormatError(ref: group.topRef, "no version to freeze") }
+            // Within a write transaction the version that it began with.
+            if writer == nil { _ = try currentGroup() }
+            guard let reader = currentReader else { throw FormatError(ref: 0, "no version to freeze") }
             if let frozen = reader.frozen { return frozen }
             let frozen = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none, isFrozen: true, reader: origin.freeze(reader))
             reader.frozen = frozen
@@ -19,6 +22,7 @@ extension Session {
     /// The live session of the same file where the caller runs; it is opened where there is none.
     func thawed() -> Session {
         if !isFrozen { return self }
+        if let target = Session.thawTarget, target.origin === origin { return target }
         return reading { try sibling(at: origin.cache.placeOfCaller) }
     }
 

@@ -25,6 +25,7 @@ extension Session {
 
     /// Goes on in a write transaction: first to the version that it begins with, of which observers are told.
     func begin(_ writer: any SessionWriter) throws {
+        Logger.log(.trace, .transaction) { "write transaction begins at version \(writer.baseVersion)" }
         let old = currentReader
         if old?.version == writer.baseVersion {
             self.writer = writer
@@ -57,6 +58,7 @@ extension Session {
             createdAccessors.removeAll()
             self.writer = nil
             advance(to: reader)
+            Logger.log(.debug, .transaction) { "committed version \(reader.version)" }
         } catch let error as CommittedError {
             // Only the new version could not be read.
             createdAccessors.removeAll()
@@ -82,6 +84,7 @@ extension Session {
     func cancelWrite() {
         checkConfinement()
         guard let writer else { misuse("Can't cancel a non-existing write transaction") }
+        Logger.log(.debug, .transaction) { "write transaction at version \(writer.baseVersion) undone" }
         killCreated()
         self.writer = nil
         writer.cancel()

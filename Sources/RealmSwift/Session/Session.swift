@@ -73,6 +73,12 @@ final class Session: @unchecked Sendable {
         }
     }
 
+    deinit {
+        guard let writer, !isMigrating else { return }
+        Logger.log(.warn, .transaction) { "A Realm went while it was in a write transaction: its changes are undone." }
+        writer.cancel()
+    }
+
     var isFrozen: Bool { frozenFrom != nil }
 
     // MARK: Classes

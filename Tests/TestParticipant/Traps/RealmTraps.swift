@@ -46,4 +46,145 @@ func onOtherThread(_ body: @escaping () -> Void) {
         let dog = try realm.write { realm.create(Dog.self, value: ["name": "Rex"]) }
         dog.name = "Max"
     },
+    "wrong queue": { directory in
+        let queue = DispatchQueue(label: "q")
+        var realm: Realm?
+        try queue.sync { realm = try Realm(configuration: trapConfiguration(directory), queue: queue) }
+        _ = realm?.objects(Dog.self).count
+    },
+    "open off the queue": { directory in _ = try Realm(configuration: trapConfiguration(directory), queue: DispatchQueue(label: "q")) },
+    "resolve twice": { directory in
+        let realm = try trapRealm(directory)
+        let reference = ThreadSafeReference(to: try realm.write { realm.create(Dog.self) })
+        _ = realm.resolve(reference)
+        _ = realm.resolve(reference)
+    },
+    "resolve in another file": { directory in
+        let realm = try trapRealm(directory)
+        let reference = ThreadSafeReference(to: try realm.write { realm.create(Dog.self) })
+        var other = trapConfiguration(directory)
+        other.fileURL = URL(fileURLWithPath: directory + "/b.realm")
+        _ = try Realm(configuration: other).resolve(reference)
+    },
+    "reference to unmanaged": { _ in _ = ThreadSafeReference(to: Dog()) },
+    "reference to deleted": { directory in
+        let realm = try trapRealm(directory)
+        let dog = try realm.write { realm.create(Dog.self) }
+        try realm.write { realm.delete(dog) }
+        _ = ThreadSafeReference(to: dog)
+    },
+    "resolve in frozen": { directory in
+        let realm = try trapRealm(directory)
+        let reference = ThreadSafeReference(to: try realm.write { realm.create(Dog.self) })
+        _ = realm.freeze().resolve(reference)
+    },
+    "write to frozen": { directory in try trapRealm(directory).freeze().write {} },
+    "write to frozen object": { directory in
+        let realm = try trapRealm(directory)
+        let dog = try realm.write { realm.create(Dog.self) }.freeze()
+        try realm.write { dog.name = "Max" }
+    },
+    "freeze in write": { directory in
+        let realm = try trapRealm(directory)
+        try realm.write { _ = realm.freeze() }
+    },
+    "freeze new object": { directory in
+        let realm = try trapRealm(directory)
+        try realm.write { _ = realm.create(Dog.self).freeze() }
+    },
+    "autorefresh of frozen": { directory in try trapRealm(directory).freeze().autorefresh = true },
+    "read only write": { directory in
+        _ = try trapRealm(directory)
+        var configuration = trapConfiguration(directory)
+        configuration.fileURL = URL(fileURLWithPath: directory + "/copy.realm")
+        try trapRealm(directory).writeCopy(configuration: configuration)
+        configuration.readOnly = true
+        try Realm(configuration: configuration).write {}
+    },
+    "read only refresh": { directory in
+        var configuration = trapConfiguration(directory)
+        configuration.fileURL = URL(fileURLWithPath: directory + "/copy.realm")
+        try trapRealm(directory).writeCopy(configuration: configuration)
+        configuration.readOnly = true
+        try Realm(configuration: configuration).refresh()
+    },
+    "invalidated object": { directory in
+        let realm = try trapRealm(directory)
+        let dog = try realm.write { realm.create(Dog.self) }
+        realm.invalidate()
+        _ = dog.name
+    },
+    "short key": { directory in
+        var configuration = trapConfiguration(directory)
+        configuration.encryptionKey = Data(count: 63)
+    },
+    "reserved schema version": { directory in
+        var configuration = trapConfiguration(directory)
+        configuration.schemaVersion = .max
+    },
+    "read only and delete": { _ in _ = Realm.Configuration(readOnly: true, deleteRealmIfMigrationNeeded: true) },
+    "read only and compact": { _ in _ = Realm.Configuration(readOnly: true, shouldCompactOnLaunch: { _, _ in true }) },
+    "empty path": { _ in
+        var configuration = Realm.Configuration()
+        configuration.inMemoryIdentifier = ""
+    },
+    "neither path nor identifier": { _ in
+        var configuration = Realm.Configuration()
+        configuration.fileURL = nil
+        _ = try Realm(configuration: configuration)
+    },
+    "object type": { _ in _ = Realm.Configuration(objectTypes: [ObjectBase.self]) },
+    "no properties": { directory in _ = try! Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [Propertyless.self])) },
+    "init opens a realm": { directory in
+        _ = try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [SelfOpening.self]))
+    },
+    "migrate open file": { directory in
+        let realm = try trapRealm(directory)
+        try withExtendedLifetime(realm) { try Realm.performMigration(for: trapConfiguration(directory)) }
+    },
+    "async write without run loop": { directory in
+        let configuration = trapConfiguration(directory)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            let realm = try! Realm(configuration: configuration)
+            realm.writeAsync {}
+            done.signal()
+        }
+        done.wait()
+    },
+    "write in completion": { directory in
+        let realm = try trapRealm(directory)
+        realm.writeAsync({}, onComplete: { _ in realm.beginWrite() })
+        RunLoop.main.run(until: Date(timeIntervalSinceNow: 10))
+    },
+    "commit in initial data": { directory in
+        var configuration = trapConfiguration(directory)
+        configuration.initialDataBlock = { realm in try! realm.commitWrite() }
+        _ = try Realm(configuration: configuration)
+    },
+    "too many versions at beginWrite": { directory in
+        var configuration = trapConfiguration(directory)
+        configuration.maximumNumberOfActiveVersions = 2
+        let realm = try Realm(configuration: configuration)
+        var frozen: [Realm] = []
+        for _ in 0..<5 {
+            frozen.append(realm.freeze())
+            realm.beginWrite()
+            realm.add(Dog())
+            try realm.commitWrite()
+        }
+    },
 ]
+
+final class Propertyless: Object {
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+final class SelfOpening: Object {
+    @Persisted var name = ""
+    override init() {
+        super.init()
+        _ = try? Realm(configuration: Realm.Configuration(inMemoryIdentifier: "x", objectTypes: [SelfOpening.self]))
+    }
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
