@@ -27,7 +27,27 @@ enum ModelSchema {
             byName[info.name] = info
         }
         for info in classes { validate(info, byName, &problems) }
+        for info in classes where info.type.isEmbedded() {
+            if let cycle = cycle(of: info, byName) {
+                problems.append("Cycles containing embedded objects are not supported: '\(cycle.joined(separator: "' -> '"))'.")
+            }
+        }
         return problems
+    }
+
+    /// The links by which an embedded object would hold another one of its own class, and so on without an end. Links in collections do end.
+    private static func cycle(of start: ClassInfo, _ classes: [String: ClassInfo]) -> [String]? {
+        var paths: [(info: ClassInfo, path: [String])] = [(start, [])]
+        var seen: Set<String> = []
+        while let (info, path) = paths.popLast() {
+            for property in info.properties where property.shape.type == .object && property.shape.collection == nil {
+                guard let target = property.shape.objectClass, target.isEmbedded(), let targetInfo = classes[target.className()] else { continue }
+                let path = path + ["\(info.name).\(property.name)"]
+                if targetInfo.name == start.name { return path }
+                if seen.insert(targetInfo.name).inserted { paths.append((targetInfo, path)) }
+            }
+        }
+        return nil
     }
 
     private static func validate(_ info: ClassInfo, _ classes: [String: ClassInfo], _ problems: inout [String]) {

@@ -38,8 +38,18 @@ final class SchemaTests: XCTestCase {
     }
 
     func testTwoClassesOfOneNameAreRefused() {
-        enum One { class Same: Object { @Persisted var a: Int } }
-        enum Two { class Same: Object { @Persisted var a: Int } }
+        enum One {
+            class Same: Object {
+                @Persisted var a: Int
+                override class func shouldIncludeInDefaultSchema() -> Bool { false }
+            }
+        }
+        enum Two {
+            class Same: Object {
+                @Persisted var a: Int
+                override class func shouldIncludeInDefaultSchema() -> Bool { false }
+            }
+        }
         let problems = ModelSchema.validate([One.Same.self, Two.Same.self].map { ClassInfo.of($0) })
         XCTAssertEqual(problems.count, 1)
         XCTAssertTrue(problems.first?.contains("declared more than once") ?? false)

@@ -177,6 +177,12 @@ final class ModelFeatureTests: RealmTestCase {
             XCTAssertTrue(error is Realm.Error)
         }
     }
+
+    func testF084_anEmbeddedClassThatLinksToItselfIsRefused() {
+        XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Trunk.self, Branch.self]))) { error in
+            XCTAssertTrue("\(error)".contains("Branch"), "\(error)")
+        }
+    }
 }
 
 private class Declarations: Object {
@@ -204,5 +210,15 @@ private class OptionalKey: Object {
 
 private class Faulty: Object {
     @Persisted var link: Owner
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+private class Trunk: Object {
+    @Persisted var branch: Branch?
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+private class Branch: EmbeddedObject {
+    @Persisted var branch: Branch?
     override class func shouldIncludeInDefaultSchema() -> Bool { false }
 }
