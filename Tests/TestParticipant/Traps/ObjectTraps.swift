@@ -166,9 +166,9 @@ private let types: [ObjectBase.Type] = [
     },
     "freeze of an unmanaged object": { _ in _ = Dog().freeze() },
     "freeze within a transaction": { directory in
-        let (realm, person) = try filledRealm(directory)
+        let realm = try modelRealm(directory)
         realm.beginWrite()
-        _ = person.freeze()
+        _ = realm.create(Person.self).freeze()
     },
     "write to a frozen object": { directory in
         let (realm, person) = try filledRealm(directory)
