@@ -9,6 +9,7 @@ let package = Package(
         .library(name: "Notifier", targets: ["Notifier"]),
         .library(name: "Replication", targets: ["Replication"]),
         .library(name: "RealmSwift", targets: ["RealmSwift"]),
+        .library(name: "RealmSwiftDynamic", type: .dynamic, targets: ["RealmSwift"]),
         .executable(name: "realm-sync", targets: ["realm-sync"]),
     ],
     targets: [
