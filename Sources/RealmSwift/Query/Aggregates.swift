@@ -20,15 +20,18 @@ struct Aggregation {
         self.type = type
     }
 
-    /// Null, and in an AnyRealmValue what is no number, is left out.
+    /// Null and not-a-number are left out (query-language 7), and in the sum of AnyRealmValues what is no number; the least and the
+    /// greatest of these are those of the order in which they are sorted.
     mutating func add(_ value: Mixed) {
+        switch value {
+        case .null: return
+        case .float(let v) where v.isNaN: return
+        case .double(let v) where v.isNaN: return
+        case .decimal(let v) where v.isNaN: return
+        default: break
+        }
         switch kind {
         case .min, .max:
-            switch value {
-            case .null: return
-            case .int, .float, .double, .decimal, .timestamp: break
-            default: return
-            }
             if best == .null || (kind == .min ? Mixed.compare(value, best) < 0 : Mixed.compare(value, best) > 0) { best = value }
         case .sum, .average:
             switch value {

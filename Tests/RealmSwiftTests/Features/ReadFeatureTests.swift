@@ -214,7 +214,12 @@ final class ReadFeatureTests: RealmTestCase {
         XCTAssertEqual(all.min(of: \.optInt), 2)
         XCTAssertEqual(all.max(of: \.decimal), 4)
         XCTAssertEqual(all.sum(of: \.any).decimal128Value, 6)
-        XCTAssertEqual(all.max(of: \.any), .int(3))
+        XCTAssertEqual(all.max(of: \.any), .string("x"))
+        XCTAssertEqual(all.min(of: \.any), .int(1))
+        try realm.write { all[1].double = .nan }
+        XCTAssertEqual(all.sum(of: \.double), 2)
+        XCTAssertEqual(all.average(of: \.double), 2.0 / 3)
+        XCTAssertEqual(all.min(of: \.double), 0.25)
         let none = all.filter("int > 100")
         XCTAssertNil(none.min(of: \.int))
         XCTAssertNil(none.average(of: \.double))
