@@ -59,6 +59,22 @@ public struct Digest: Hashable, Sendable, CustomStringConvertible {
 public enum Checksum {
     public static func xxh3(_ bytes: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(bytes.baseAddress, bytes.count) }
 
+    /// XXH3 with 64 bits, fed piece by piece, again and again.
+    final class Narrow {
+        private let state: OpaquePointer
+        init() {
+            guard let s = XXH3_createState() else { preconditionFailure("out of memory") }
+            XXH3_64bits_reset(s)
+            state = s
+        }
+        deinit { XXH3_freeState(state) }
+        func reset() { XXH3_64bits_reset(state) }
+        func update(_ bytes: UnsafeRawBufferPointer) {
+            if !bytes.isEmpty { XXH3_64bits_update(state, bytes.baseAddress, bytes.count) }
+        }
+        func finish() -> UInt64 { XXH3_64bits_digest(state) }
+    }
+
     /// XXH3 with 128 bits, fed piece by piece.
     public final class Wide {
         private let state: OpaquePointer

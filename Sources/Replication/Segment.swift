@@ -25,7 +25,10 @@ public struct SegmentHead: Equatable, Sendable {
         public static let sourceNotDurable = Flags(rawValue: 8)
         /// The prefix is the plain payload of the segment before.
         public static let payloadPrefix = Flags(rawValue: 16)
-        static let known = Flags(rawValue: 31)
+        /// The step's ranges go on in the next segment, which has the same parent and version; only the last one completes it.
+        /// Not to be applied singly.
+        public static let more = Flags(rawValue: 32)
+        static let known = Flags(rawValue: 63)
         static let storage: Flags = [.compressed, .listsPrefix, .payloadPrefix]
     }
 

@@ -13,6 +13,8 @@ public struct InterceptedCall {
     public let offset: Int
     /// The bytes of a write, else nil. Valid only during the call of the hook.
     public let bytes: UnsafeRawBufferPointer?
+    /// Of a call with two paths the first one (`path` is the second), else empty.
+    public var source = ""
 }
 
 /// Lets tests watch every system call, make it fail, or kill the process before it.
@@ -25,14 +27,15 @@ public enum SystemCallInterception {
     nonisolated(unsafe) public static var hook: ((InterceptedCall) -> Int32?)?
 
     @inline(__always)
-    static func ask(_ name: String, _ path: String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil) throws {
+    static func ask(
+        _ name: String, _ path: String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil, source: String = ""
+    ) throws {
         guard let hook else { return }
-        if let code = hook(InterceptedCall(name: name, path: path, descriptor: descriptor, offset: offset, bytes: bytes)) {
-            throw SystemError(call: name, code: code, path: path)
-        }
+        let call = InterceptedCall(name: name, path: path, descriptor: descriptor, offset: offset, bytes: bytes, source: source)
+        if let code = hook(call) { throw SystemError(call: name, code: code, path: path) }
     }
     #else
     @inline(__always)
-    static func ask(_ name: @autoclosure () -> String, _ path: @autoclosure () -> String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil) throws {}
+    static func ask(_ name: @autoclosure () -> String, _ path: @autoclosure () -> String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil, source: @autoclosure () -> String = "") throws {}
     #endif
 }

@@ -215,19 +215,19 @@ public enum SystemCalls {
     // MARK: Names
 
     public static func rename(_ from: String, to: String) throws {
-        try SystemCallInterception.ask("rename", to)
+        try SystemCallInterception.ask("rename", to, source: from)
         _ = try check("rename", to) { CShims_rename(from, to) }
     }
 
     /// Renames only if `to` does not exist; EEXIST otherwise.
     public static func renameExclusively(_ from: String, to: String) throws {
-        try SystemCallInterception.ask("rename", to)
+        try SystemCallInterception.ask("rename", to, source: from)
         _ = try check("rename", to) { CShims_rename_exclusive(from, to) }
     }
 
     /// One more name for a file; EEXIST where `to` exists, EPERM where the file system has no hard links.
     public static func link(_ from: String, to: String) throws {
-        try SystemCallInterception.ask("link", to)
+        try SystemCallInterception.ask("link", to, source: from)
         _ = try check("link", to) { CShims_link(from, to) }
     }
 

@@ -56,6 +56,8 @@ struct Failure {
         case let error as SystemError: self.init(Failure.code(error), "\(error)")
         case let error as MirrorError: self.init(Failure.code(error), "\(error)")
         case let error as WireError: self.init(Failure.code(error), "\(error)")
+        case let error as ArchiveError: self.init(Failure.code(error), "\(error)")
+        case let error as ArchivePlaceError: self.init(Failure.code(error), "\(error)")
         case let error as EncryptionKeyError:
             let advice = if case .readableByOthers = error { ", or give --\(Option.readableKeyFile.name)" } else { "" }
             self.init(Failure.code(error), "\(error)\(advice)")
@@ -134,6 +136,24 @@ struct Failure {
             case .badSource: return .badData
             case .inputOutput: return .inputOutput
             }
+        }
+    }
+
+    private static func code(_ error: ArchiveError) -> ExitCode {
+        switch error {
+        case .notAnArchive, .noSuchVersion: .noInput
+        case .unknownForm: .unavailable
+        case .damaged, .missing, .keyNeeded, .wrongKey, .notEncrypted, .sourceDamaged, .streamingSource, .unsound: .badData
+        case .leaseHeld, .leaseLost, .inUse: .tryAgain
+        case .otherSource, .destinationExists: .cannotCreate
+        }
+    }
+
+    private static func code(_ error: ArchivePlaceError) -> ExitCode {
+        switch error {
+        case .conflict, .unavailable: .tryAgain
+        case .refused: .notPermitted
+        case .badAnswer: .inputOutput
         }
     }
 

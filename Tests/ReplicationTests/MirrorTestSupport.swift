@@ -6,7 +6,9 @@ import XCTest
 
 /// A source that changes at random, and the means to compare it with a replica.
 class MirrorTestCase: XCTestCase {
-    let scratch = ScratchDirectory("Mirror")
+    lazy var scratch = ScratchDirectory("Mirror", inMemory: isInMemory)
+    /// Whether files lie in memory: for what syncs much and has nothing to do with disks.
+    var isInMemory: Bool { false }
     var source: String { scratch.file("a.realm") }
     var replica: String { scratch.file("b.realm") }
 

@@ -3,9 +3,12 @@ import Foundation
 /// A directory that lives as long as the test.
 public final class ScratchDirectory {
     public let path: String
-    public init(_ name: String = #function) {
+    /// - Parameter inMemory: on a file system in memory, where there is one.
+    public init(_ name: String = #function, inMemory: Bool = false) {
         let safe = name.prefix { $0 != "(" }.filter { $0.isLetter || $0.isNumber }
-        path = NSTemporaryDirectory() + "/\(safe)-\(UUID().uuidString.prefix(8))"
+        let memory = "/dev/shm"
+        let root = inMemory && FileManager.default.isWritableFile(atPath: memory) ? memory : NSTemporaryDirectory()
+        path = root + "/\(safe)-\(UUID().uuidString.prefix(8))"
         try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
     public func file(_ name: String) -> String { path + "/" + name }

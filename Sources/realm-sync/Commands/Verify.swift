@@ -3,20 +3,27 @@ import SharedStore
 extension Command {
     static let verify = Command(
         name: "verify",
-        summary: "Check every rule of the file format over a whole file.",
+        summary: "Check every rule of the file format over a whole file, or a version of an archive.",
         details: [
             "Every byte of the file must belong to exactly one node or to the free space, every node must have its form, and what is "
                 + "stored twice (links and backlinks, objects and index entries) must agree. Each finding says where and what. The file is "
                 + "only read; where others have it open, the newest version of their session is.",
+            "Where FILE is an archive, its newest version is restored to scratch, with all checksums and hashes, and checked so; fit for a timer, since the "
+                + "archive is only read. With --every, versions at equal distances are checked too.",
         ],
         operands: [.file],
-        options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N findings (100 where none is given)."), .json],
+        options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N findings (100 where none is given)."), .json,
+            .value("version", "v", "N", "Of an archive: check this version instead of the newest."),
+            .value("every", "e", "N", "Of an archive: check every N-th version too."),
+            .value("scratch", nil, "DIR", "Of an archive: the folder for the scratch file (TMPDIR)."),
+        ] + ArchiveAddress.options,
         exitCodes: [(.ok, "the file is sound"), (.damageFound, "it is damaged")],
         run: runVerify)
 }
 
 private func runVerify(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE")
+    if ArchiveAddress.isPlace(path) { return try verifyArchive(invocation, ArchiveAddress.place(invocation, path)) }
     let limit = try invocation.arguments.integer("limit", in: 0...1_000_000) ?? 100
     var options = VerifierOptions()
     options.findingLimit = limit

@@ -1,0 +1,61 @@
+import SharedStore
+import SystemCalls
+
+/// Every version of a file, kept: a place (a folder, a bucket) with whole images and the steps between them, from which any version
+/// or moment can be had again.
+///
+/// How a place is laid out stands in `ArchiveNames`, what an object is in `ArchiveObjectHead`, what a segment is in `SegmentHead`.
+public enum Archive {
+    public struct Options: Sendable {
+        /// The key of an encrypted source; its archive is encrypted too.
+        public var key: EncryptionKey?
+        /// The newest so many versions can be restored, whatever their age; nil with `keepFor` nil for all.
+        public var keep: Int?
+        /// Every version that was the newest within so long can be restored.
+        public var keepFor: Duration?
+        /// After so long a new image is made, if anything was changed. It is made sooner where steps have become half as long as it.
+        public var snapshotInterval = Duration.seconds(86_400)
+        /// How long nobody else may write to the place after a last sign of life.
+        public var leaseDuration = Duration.seconds(60)
+        /// Archive another source into a place than the one it was made for.
+        public var force = false
+        /// For so long after this process has ended, its version of the source stays, so that the next one needs no comparison.
+        public var pinGrace = Duration.seconds(900)
+        /// So long the source's version is kept while the place cannot be written to.
+        public var pinLimit = Duration.seconds(600)
+        /// Told of what a person may want to know.
+        public var onMessage: @Sendable (String) -> Void = { _ in }
+        /// Called with the bytes of each piece that was put; what it throws ends the work.
+        public var onPiece: @Sendable (Int) throws -> Void = { _ in }
+        public init() {}
+    }
+
+    /// The cipher for an archive; nil where it is not encrypted.
+    static func cipher(_ manifest: ArchiveManifest, _ key: EncryptionKey?, _ place: any ArchivePlace) throws -> ArchiveCipher? {
+        guard let check = manifest.keyCheck else { return nil }
+        guard let key else { throw ArchiveError.keyNeeded(place: place.description) }
+        let cipher = ArchiveCipher(key, archive: manifest.identifier)
+        guard cipher.check == check else { throw ArchiveError.wrongKey(place: place.description) }
+        return cipher
+    }
+
+    /// What an archive is worth.
+    public struct Summary: Sendable, Equatable {
+        public var source: String
+        public var versionCount: Int
+        public var imageCount: Int
+        /// Bytes that the archived versions had more than the ones before, and bytes that were stored for them, since the beginning.
+        public var changedByteCount: Int
+        public var storedByteCount: Int
+    }
+
+    public static func summary(_ reader: ArchiveReader) throws -> Summary {
+        let tail = try reader.newest().sequence > reader.manifest.indexed ?? 0
+            ? reader.entries(from: (reader.manifest.indexed ?? 0) + 1, through: UInt64.max) : []
+        return Summary(
+            source: reader.source, versionCount: try reader.history().count,
+            imageCount: reader.manifest.images.filter { $0.sequence >= reader.manifest.oldest }.count,
+            changedByteCount: reader.manifest.changedByteCount + tail.reduce(0) { $0 + $1.plainByteCount },
+            storedByteCount: reader.manifest.storedByteCount + tail.reduce(0) { $0 + $1.storedByteCount })
+    }
+}

@@ -1,0 +1,442 @@
+import SharedStore
+import SystemCalls
+
+/// Puts versions into an archive, for the holder of the lease.
+///
+/// Order, at every step: what something refers to is there before it is: an image before the manifest names it, merges and the index
+/// after the steps they tell of; only what the manifest has given up is removed. Who dies in between leaves an archive from which
+/// every version whose step was put can be restored; what lies there without being named is put again under the same name.
+///
+/// Memory: one record (32 MiB) and its compressed form; when steps are merged, their bytes.
+final class ArchiveWriter {
+    let place: any ArchivePlace
+    let options: Archive.Options
+    let lease: ArchiveLease
+    let cipher: ArchiveCipher?
+    let compressor = Compressor()
+    var manifest: ArchiveManifest
+    private var manifestTag: String
+    /// The newest archived version; nil in an empty archive.
+    private(set) var newest: ArchiveEntry?
+    /// What is known of the versions of the newest's index chunk.
+    private var chunk: [ArchiveEntry] = []
+    private(set) var count: Int
+    var changedByteCount: Int
+    var storedByteCount: Int
+    /// Plain bytes that a restore of the newest version reads besides the image, by the last sequence and level of each piece.
+    private var path: [(sequence: UInt64, level: Int, byteCount: Int)] = []
+    /// Objects that were put a short time ago, and may be wanted for merging.
+    private var recent: [(name: String, bytes: [UInt8])] = []
+    private var recentByteCount = 0
+    /// The ranges of the newest step where it is not the last of its four.
+    private var newestRanges: [Range<Int>] = []
+    var tracked: TrackedHashes?
+    private var attempt: (sequence: UInt64, snapshot: Snapshot, bytes: [UInt8], chain: Digest)?
+
+    static let recordByteCountMax = 32 << 20
+    /// Steps are merged up to so many bytes; larger ones lose nothing by being read singly.
+    static let mergeByteCountMax = 64 << 20
+    private static let recentByteCountMax = 16 << 20
+    static let indexInterval: UInt64 = 16
+
+    /// Opens an archive whose lease is held, or makes one.
+    init(_ place: any ArchivePlace, source: String, lease: ArchiveLease, options: Archive.Options) throws {
+        self.place = place
+        self.lease = lease
+        self.options = options
+        try place.removeLeftovers()
+        let key = options.key
+        if let found = try place.getAll(ArchiveNames.manifest, limit: ArchiveManifest.byteCountMax) {
+            manifest = try ArchiveManifest(text: String(decoding: found.bytes, as: UTF8.self), place: place.description)
+            manifestTag = found.tag
+            cipher = try Archive.cipher(manifest, key, place)
+            if key != nil, cipher == nil { throw ArchiveError.notEncrypted(place: place.description) }
+            if manifest.source != source {
+                guard options.force else {
+                    throw ArchiveError.otherSource(place: place.description, source: source, archiveOf: manifest.source)
+                }
+                manifest.source = source
+            }
+        } else {
+            let identifier = "\(String(UInt64.random(in: 0...UInt64.max), radix: 16))-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
+            cipher = key.map { ArchiveCipher($0, archive: identifier) }
+            manifest = ArchiveManifest(identifier: identifier, source: source, keyCheck: cipher?.check)
+            manifestTag = try place.put(ArchiveNames.manifest, Array(manifest.text.utf8), .absent)
+        }
+        count = manifest.count
+        changedByteCount = manifest.changedByteCount
+        storedByteCount = manifest.storedByteCount
+        let reader = ArchiveReader(place, manifest, cipher)
+        if let indexed = manifest.indexed { chunk = try reader.entries(ofChunk: ArchiveNames.chunk(of: indexed)).filter { $0.sequence <= indexed } }
+        newest = chunk.last
+        for entry in try reader.unindexed(after: newest) { adopt(entry) }
+        if let newest, let base = manifest.base(of: newest.sequence) {
+            // Merges are not counted here: the next image comes a little earlier than it would have.
+            for entry in try reader.entries(from: base.sequence + 1, through: newest.sequence) { path.append((entry.sequence, 0, entry.plainByteCount)) }
+        }
+        if let newest, let found = try place.getAll(ArchiveNames.hashes, limit: 1 << 30),
+           let record = try? ArchiveObjectReader(place, ArchiveNames.hashes, cipher: cipher, stored: found.bytes),
+           record.head.sequence == newest.sequence, let hashes = BlockHashes(encoded: (try? record.record()) ?? []),
+           hashes.snapshot == newest.snapshot {
+            tracked = TrackedHashes(hashes)
+        }
+    }
+
+    private func adopt(_ entry: ArchiveEntry) {
+        if let last = chunk.last, ArchiveNames.chunk(of: last.sequence) != ArchiveNames.chunk(of: entry.sequence) { chunk = [] }
+        chunk.append(entry)
+        newest = entry
+        count += 1
+        changedByteCount += entry.plainByteCount
+        storedByteCount += entry.storedByteCount
+    }
+
+    // MARK: Putting objects
+
+    private func remember(_ name: String, _ bytes: [UInt8]) {
+        recent.append((name, bytes))
+        recentByteCount += bytes.count
+        while recentByteCount > Self.recentByteCountMax, let first = recent.first {
+            recentByteCount -= first.bytes.count
+            recent.removeFirst()
+        }
+    }
+
+    /// Puts an object that never changes. That it is there already is well where it is the same.
+    private func putFinal(_ name: String, _ bytes: [UInt8]) throws {
+        do { try place.put(name, bytes, .absent) } catch ArchivePlaceError.conflict {
+            // An answer that was lost on the way may have been a yes.
+            guard let found = try place.getAll(name, limit: max(bytes.count, 1 << 30)), found.bytes == bytes else { throw ArchivePlaceError.conflict(name: name) }
+        }
+    }
+
+    func putManifest() throws {
+        do { manifestTag = try place.put(ArchiveNames.manifest, Array(manifest.text.utf8), .matches(manifestTag)) } catch ArchivePlaceError.conflict {
+            guard let found = try place.getAll(ArchiveNames.manifest, limit: ArchiveManifest.byteCountMax), found.bytes == Array(manifest.text.utf8) else {
+                throw ArchivePlaceError.conflict(name: ArchiveNames.manifest)
+            }
+            manifestTag = found.tag
+        }
+    }
+
+    /// Segments with the bytes of `ranges`, in records.
+    ///
+    /// - Parameter head: all but lengths and chain; the chain of the first one's parent.
+    /// - Returns: the chain of the last one.
+    private func segments(
+        _ head: SegmentHead, _ ranges: [Range<Int>], _ memory: Memory, prefix: [UInt8]?, name: String, _ emit: ([UInt8]) throws -> Void
+    ) throws -> Digest {
+        var records = ArchiveRecords(name, cipher)
+        var chain = head.parentChain
+        let pieces = RangeSet.pieces(ranges, limit: Self.recordByteCountMax)
+        for (index, piece) in pieces.enumerated() {
+            var payload: [UInt8] = []
+            payload.reserveCapacity(RangeSet.byteCount(piece))
+            for range in piece {
+                let bytes = UnsafeRawBufferPointer(start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count)
+                payload.append(contentsOf: bytes)
+            }
+            var part = head
+            part.parentChain = chain
+            if index < pieces.count - 1 { part.flags.insert(.more) }
+            let segment = Segment(head: part, ranges: piece, payload: payload)
+            chain = segment.head.chain
+            let bytes = try segment.encoded(compressor: compressor, prefix: index == 0 ? prefix.map { (.listsPrefix, $0) } : nil)
+            try emit(try records.frame(bytes))
+            try options.onPiece(RangeSet.byteCount(piece))
+        }
+        return chain
+    }
+
+    private func segmentHead(_ sequence: UInt64, _ snapshot: Snapshot, _ time: UInt64, historyBase: UInt64) -> SegmentHead {
+        var head = SegmentHead()
+        head.sequence = sequence
+        head.this = snapshot
+        head.time = time
+        head.historyBase = historyBase
+        return head
+    }
+
+    // MARK: Images
+
+    /// Puts an image of a version that is held, as the beginning of something new or beside the step that led to it.
+    private func putImage(_ sequence: UInt64, _ memory: Memory, _ snapshot: Snapshot, _ extents: FreeExtents, time: UInt64, chain: Digest) throws -> (Int, Digest) {
+        let name = ArchiveNames.image(sequence)
+        let ranges = extents.usedRanges()
+        var head = ArchiveObjectHead()
+        head.kind = .image
+        head.isEncrypted = cipher != nil
+        head.sequence = sequence
+        head.this = snapshot
+        head.time = time
+        head.plainByteCount = RangeSet.byteCount(ranges)
+        head.chain = chain
+        var segment = segmentHead(sequence, snapshot, time, historyBase: 0)
+        segment.flags = .image
+        let upload = try place.upload(name)
+        do {
+            var stored = ArchiveObjectHead.byteCount
+            try upload.append(head.bytes())
+            let own = try segments(segment, ranges, memory, prefix: nil, name: name) {
+                try lease.renew()
+                try upload.append($0)
+                stored += $0.count
+            }
+            try upload.finish()
+            storedByteCount += stored
+            return (stored, chain == Digest() ? own : chain)
+        } catch {
+            upload.abandon()
+            throw error
+        }
+    }
+
+    /// Begins anew with a whole version.
+    func appendStart(_ memory: Memory, _ snapshot: Snapshot, _ extents: FreeExtents, time: UInt64) throws {
+        if newest != nil { try flush() }
+        let alignment = ArchiveNames.startAlignment
+        let sequence = newest.map { ($0.sequence / alignment + 1) * alignment } ?? 0
+        let before = storedByteCount
+        let (stored, chain) = try putImage(sequence, memory, snapshot, extents, time: time, chain: Digest())
+        storedByteCount = before
+        adopt(ArchiveEntry(
+            sequence: sequence, snapshot: snapshot, time: time, kind: .start, plainByteCount: extents.usedByteCount, storedByteCount: stored, chain: chain))
+        manifest.images.append(.init(
+            sequence: sequence, version: snapshot.version, time: time, plainByteCount: extents.usedByteCount, storedByteCount: stored, ordinal: count - 1))
+        path = []
+        newestRanges = []
+        tracked = TrackedHashes(try BlockHashes(memory: memory, snapshot: snapshot, extents: extents))
+        try putHashes()
+        try flush()
+    }
+
+    /// Puts an image of the newest version, which is held, so that restoring begins there.
+    func appendImage(_ memory: Memory, _ extents: FreeExtents) throws {
+        guard let newest else { return }
+        let (stored, _) = try putImage(newest.sequence, memory, newest.snapshot, extents, time: newest.time, chain: newest.chain)
+        manifest.images.append(.init(
+            sequence: newest.sequence, version: newest.snapshot.version, time: newest.time, plainByteCount: extents.usedByteCount, storedByteCount: stored,
+            ordinal: count - 1))
+        path = []
+        tracked = TrackedHashes(try BlockHashes(memory: memory, snapshot: newest.snapshot, extents: extents))
+        try putHashes()
+        try flush()
+    }
+
+    /// Whether a restore would better begin at a new image.
+    func imageIsDue(now: UInt64) -> Bool {
+        guard let newest, let last = manifest.images.last, newest.sequence > last.sequence else { return false }
+        if newest.sequence % 4 != 0 { return false }
+        if now > last.time, now - last.time >= UInt64(clamping: options.snapshotInterval.components.seconds) * 1_000_000_000 { return true }
+        guard newest.sequence % 16 == 0 else { return false }
+        let bytes = path.reduce(0) { $0 + $1.byteCount }
+        if bytes > last.plainByteCount / 2 + Self.pathByteCountMin { return true }
+        // What is to be forgotten by number needs an image now and then from which the rest can be had.
+        guard let keep = options.keep else { return false }
+        return count - 1 - last.ordinal >= max(keep, 16) && bytes > last.plainByteCount / 8
+    }
+
+    /// Steps of so few bytes are read in no time.
+    private static let pathByteCountMin = 1 << 20
+
+    // MARK: Steps
+
+    /// Puts the step from the newest version to `snapshot`; both are held in the memory given, unless the step was found by content.
+    ///
+    /// - Parameters:
+    ///   - parent: where the newest version can be read; nil where it is held by nobody.
+    ///   - freed: what the newest version has and this one not.
+    func appendStep(
+        _ ranges: [Range<Int>], _ memory: Memory, _ snapshot: Snapshot, historyBase: UInt64, time: UInt64, parent: Memory?, freed: [Range<Int>],
+        hashes: BlockHashes? = nil
+    ) throws {
+        guard let before = newest else { return }
+        let sequence = before.sequence + 1
+        let name = ArchiveNames.step(0, sequence)
+        if ArchiveNames.chunk(of: before.sequence) != ArchiveNames.chunk(of: sequence) { try flush() }
+        var head = ArchiveObjectHead()
+        head.kind = parent == nil ? .content : .step
+        head.isEncrypted = cipher != nil
+        head.parentSequence = before.sequence
+        head.sequence = sequence
+        head.this = snapshot
+        head.time = time
+        head.plainByteCount = RangeSet.byteCount(ranges)
+        head.parentChain = before.chain
+        var segment = segmentHead(sequence, snapshot, time, historyBase: historyBase)
+        segment.parent = before.snapshot
+        segment.parentChain = before.chain
+        let prefix = try parent.flatMap { try self.prefix(sequence, before.snapshot, $0) }
+        let chain: Digest
+        let stored: Int
+        if head.plainByteCount <= Self.mergeByteCountMax {
+            let bytes: [UInt8]
+            if let attempt, attempt.sequence == sequence, attempt.snapshot == snapshot { (bytes, chain) = (attempt.bytes, attempt.chain) } else {
+                var fresh = head.bytes()
+                chain = try segments(segment, ranges, memory, prefix: prefix, name: name) { fresh += $0 }
+                bytes = fresh
+            }
+            // Where putting fails it may have been done all the same: the next try is with the same bytes.
+            attempt = (sequence, snapshot, bytes, chain)
+            stored = bytes.count
+            try putFinal(name, bytes)
+            attempt = nil
+            remember(name, bytes)
+        } else {
+            let upload = try place.upload(name)
+            var count = ArchiveObjectHead.byteCount
+            do {
+                try upload.append(head.bytes())
+                chain = try segments(segment, ranges, memory, prefix: prefix, name: name) {
+                    try lease.renew()
+                    try upload.append($0)
+                    count += $0.count
+                }
+                try upload.finish()
+            } catch {
+                upload.abandon()
+                throw error
+            }
+            stored = count
+        }
+        adopt(ArchiveEntry(
+            sequence: sequence, snapshot: snapshot, time: time, kind: parent == nil ? .content : .step, plainByteCount: head.plainByteCount,
+            storedByteCount: stored, chain: chain))
+        path.append((sequence, 0, head.plainByteCount))
+        newestRanges = sequence % 4 == 0 ? [] : ranges
+        if let hashes { tracked = TrackedHashes(hashes) } else { tracked?.note(ranges, freed: freed) }
+    }
+
+    /// The first of each four steps can be read without what lies before it, so that merging needs these four only.
+    private func prefix(_ sequence: UInt64, _ parent: Snapshot, _ memory: Memory) throws -> [UInt8]? {
+        guard sequence % 4 != 1, !newestRanges.isEmpty else { return nil }
+        let reading = ListsPrefix.reading(memory)
+        guard let lists = try ListsPrefix.ranges(parent, reading) else { return nil }
+        guard FreeExtents.covers(newestRanges, RangeSet.union(lists)) else { return nil }
+        return try ListsPrefix.bytes(parent, reading)
+    }
+
+    // MARK: Merging
+
+    /// Merges what the newest step completes. What fails here costs restores a few reads, and no version.
+    func merge() throws {
+        guard let newest else { return }
+        for level in 1...ArchiveNames.levelMax where newest.sequence % ArchiveNames.span(level) == 0 {
+            guard newest.sequence >= ArchiveNames.span(level), newest.sequence - ArchiveNames.span(level) >= manifest.oldest,
+                  try merge(level, newest.sequence) else { return }
+        }
+    }
+
+    private func merge(_ level: Int, _ last: UInt64) throws -> Bool {
+        let span = ArchiveNames.span(level), part = ArchiveNames.span(level - 1)
+        let names = (1...4).map { ArchiveNames.step(level - 1, last - span + $0 * part) }
+        guard let merged = try SegmentMerge(names, place, cipher, compressor, limit: Self.mergeByteCountMax, stored: { name in
+            self.recent.last { $0.name == name }?.bytes
+        }) else { return false }
+        guard merged.first.parentSequence == last - span, merged.last.sequence == last else { return false }
+        let name = ArchiveNames.step(level, last)
+        var head = merged.last
+        head.kind = .merged
+        head.level = level
+        head.isEncrypted = cipher != nil
+        head.parentSequence = merged.first.parentSequence
+        head.parentChain = merged.first.parentChain
+        head.chain = merged.chain
+        head.plainByteCount = RangeSet.byteCount(merged.ranges)
+        var segment = segmentHead(last, merged.last.this, merged.last.time, historyBase: merged.historyBase)
+        segment.parent = merged.parent
+        segment.parentChain = merged.first.parentChain
+        var bytes = head.bytes()
+        _ = try segments(segment, merged.ranges, merged.image.memory, prefix: nil, name: name) { bytes += $0 }
+        try lease.renew()
+        // What a predecessor that died had put has the same content, if perhaps not the same bytes.
+        try place.put(name, bytes, .always)
+        storedByteCount += bytes.count
+        remember(name, bytes)
+        let isWhole = path.suffix(4).count == 4 && path.suffix(4).allSatisfy { $0.level == level - 1 && $0.sequence > last - span }
+        if isWhole {
+            path.removeLast(4)
+            path.append((last, level, head.plainByteCount))
+        }
+        return true
+    }
+
+    // MARK: Index, hashes, retention
+
+    /// Puts what is known since the last time, so that readers need to look less.
+    func flush() throws {
+        guard let last = chunk.last, manifest.indexed != last.sequence || manifest.count != count else { return }
+        try lease.renew()
+        let name = ArchiveNames.index(ArchiveNames.chunk(of: last.sequence))
+        let text = chunk.map { $0.line + "\n" }.joined()
+        let bytes = try ArchiveRecords.text(text, name: name, sequence: last.sequence, cipher: cipher)
+        try place.put(name, bytes, .always)
+        storedByteCount += bytes.count
+        manifest.indexed = last.sequence
+        manifest.count = count
+        manifest.changedByteCount = changedByteCount
+        manifest.storedByteCount = storedByteCount
+        try putManifest()
+    }
+
+    /// Puts the hashes of the newest version, whose `tracked` ones are up to date.
+    func putHashes() throws {
+        guard let tracked, tracked.dirty.isEmpty, let newest, tracked.hashes.snapshot == newest.snapshot else { return }
+        var head = ArchiveObjectHead()
+        head.kind = .text
+        head.isEncrypted = cipher != nil
+        head.sequence = newest.sequence
+        head.this = newest.snapshot
+        var records = ArchiveRecords(ArchiveNames.hashes, cipher)
+        let bytes = head.bytes() + (try records.frame(tracked.hashes.encoded()))
+        try lease.renew()
+        try place.put(ArchiveNames.hashes, bytes, .always)
+        storedByteCount += bytes.count
+    }
+
+    /// Gives up what no promise covers any more, and removes it.
+    func retain(now: UInt64) throws {
+        guard options.keep != nil || options.keepFor != nil, let newest else { return }
+        // Whatever one of the promises covers stays.
+        var candidates: [ArchiveManifest.Image] = []
+        if let keep = options.keep { candidates.append(contentsOf: manifest.images.last { $0.ordinal <= count - max(keep, 1) }.map { [$0] } ?? []) }
+        if let keepFor = options.keepFor {
+            let age = UInt64(clamping: keepFor.components.seconds) &* 1_000_000_000
+            if let image = manifest.images.last(where: { $0.time <= now && now - $0.time >= age }) { candidates.append(image) }
+        }
+        let promises = (options.keep == nil ? 0 : 1) + (options.keepFor == nil ? 0 : 1)
+        guard candidates.count == promises, let base = candidates.map(\.sequence).min(), base > manifest.oldest || manifest.removed < manifest.oldest else { return }
+        if base > manifest.oldest {
+            manifest.oldest = base
+            try lease.renew()
+            try putManifest()
+        }
+        try remove(before: manifest.oldest, newest: newest.sequence)
+    }
+
+    private func remove(before base: UInt64, newest: UInt64) throws {
+        let reader = ArchiveReader(place, manifest, cipher)
+        var chunkNumber = ArchiveNames.chunk(of: manifest.removed)
+        while chunkNumber <= ArchiveNames.chunk(of: base) {
+            try lease.renew()
+            for entry in try reader.entriesIfThere(ofChunk: chunkNumber) where entry.sequence <= base {
+                for level in 0...ArchiveNames.levelMax where entry.sequence % ArchiveNames.span(level) == 0 {
+                    // Nothing begins before the first version but the first version.
+                    if entry.kind == .start || entry.sequence < ArchiveNames.span(level) { break }
+                    try place.delete(ArchiveNames.step(level, entry.sequence))
+                }
+            }
+            if chunkNumber < ArchiveNames.chunk(of: base) { try place.delete(ArchiveNames.index(chunkNumber)) }
+            chunkNumber = reader.nextChunk(after: chunkNumber, upTo: base)
+        }
+        // Merges that begin before the base and end behind it.
+        for level in 1...ArchiveNames.levelMax {
+            let span = ArchiveNames.span(level), end = (base / span + 1) * span
+            if base % span != 0, end <= newest { try place.delete(ArchiveNames.step(level, end)) }
+        }
+        for image in manifest.images where image.sequence < base { try place.delete(ArchiveNames.image(image.sequence)) }
+        manifest.images.removeAll { $0.sequence < base }
+        manifest.removed = base
+        try putManifest()
+    }
+}

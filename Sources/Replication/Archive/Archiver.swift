@@ -1,0 +1,370 @@
+import Glibc
+import Notifier
+import SharedStore
+import SystemCalls
+
+/// Puts every version of a source into an archive, until it is told to stop, or the newest one once.
+///
+/// A reader in the source's session, like a mirror (mirroring.md 3): it holds the version that was archived last and, while it puts a
+/// step, the next one. It writes nothing beside the source, needs no scratch space, and asks nothing of the place while nothing is
+/// committed.
+///
+/// Where the version that was archived last is held by nobody any more, what differs is found by content; where that cannot be told
+/// either (no hashes of exactly that version), or is most of the file, a new image begins a new line in the same archive.
+///
+/// Used by one thread, which `run` keeps until the end.
+public final class Archiver {
+    private let source: String
+    private let place: any ArchivePlace
+    private let options: Archive.Options
+    private let control: MirrorFollower.Control
+    private let onStatus: (Status) -> Void
+    private let label: String
+    private let lease: ArchiveLease
+    private var writer: ArchiveWriter?
+    private var stopped = false, reloads = false
+    private var waitsFor: String?
+    private var failingSince: Int64?
+    private var pause: Int32 = 0
+
+    /// A picture of one moment.
+    public struct Status: Sendable, Equatable {
+        public var source: String
+        public var place: String
+        /// Nil while there is no connection to the source.
+        public var sourceVersion: UInt64?
+        /// The version that was archived last.
+        public var version: UInt64?
+        public var versionCount: Int
+        /// Bytes that were stored ÷ bytes that were changed, since the archive's beginning.
+        public var writeAmplification: Double
+        public var waitsFor: String?
+    }
+
+    /// What is open while the source is at hand.
+    private final class Connection {
+        let participant: Participant
+        let status: SystemCalls.Status
+        let subscription: Subscription
+        let descriptor: Int32
+        /// The version that was archived last; nil where it had to be let go.
+        var base: HeldSnapshot?
+        /// A version that was about to be put when the place failed, and when it was seen: put first, for perhaps it is there.
+        var pending: (HeldSnapshot, UInt64)?
+        init(_ participant: Participant, _ status: SystemCalls.Status, _ subscription: Subscription, _ descriptor: Int32) {
+            self.participant = participant
+            self.status = status
+            self.subscription = subscription
+            self.descriptor = descriptor
+        }
+    }
+    private var connection: Connection?
+
+    public init(
+        source: String, place: any ArchivePlace, options: Archive.Options = Archive.Options(), onStatus: @escaping (Status) -> Void = { _ in },
+        control: @escaping MirrorFollower.Control
+    ) {
+        self.source = source
+        self.place = place
+        self.options = options
+        self.control = control
+        self.onStatus = onStatus
+        let number = Array(place.description.utf8).withUnsafeBytes { Checksum.xxh3($0) }
+        label = "archive \(String(number, radix: 16))"
+        lease = ArchiveLease(place, purpose: "archive of \(FileIdentity.absolutePath(source))", duration: options.leaseDuration)
+    }
+
+    // MARK: Running
+
+    /// Archives every version until a request says stop.
+    ///
+    /// - Throws: `ArchiveError` where a person must decide, and what cannot be helped by waiting.
+    public func run() throws {
+        defer { end() }
+        while !stopped {
+            do {
+                try open()
+                try connect()
+                try follow()
+                // What is held is needed at the end.
+                if !stopped { disconnect() }
+            } catch let error where isTransient(error) {
+                disconnect()
+                // What is there is not what we think: the archive is looked at anew, if it is still ours.
+                if case ArchivePlaceError.conflict = error { writer = nil }
+                try failed(error)
+            }
+        }
+    }
+
+    /// Archives the newest version, if it is not there yet.
+    ///
+    /// - Returns: what is the newest version in the archive now.
+    @discardableResult
+    public func once() throws -> ArchiveEntry? {
+        defer { end() }
+        try open()
+        try connect()
+        while let connection, try step(connection) != .nothing { if stopped { break } }
+        if let writer, let base = connection?.base {
+            try care(writer, base)
+            try writer.flush()
+            try noteHashes()
+        }
+        return writer?.newest
+    }
+
+    /// The lease, and the archive itself; a follower waits for both.
+    private func open() throws {
+        if writer != nil { return }
+        try lease.acquire()
+        writer = try ArchiveWriter(place, source: FileIdentity.absolutePath(source), lease: lease, options: options)
+    }
+
+    private func end() {
+        if writer != nil, connection?.base != nil {
+            // The next one begins with less to compare; what fails here costs it time only.
+            try? noteHashes()
+            try? writer?.flush()
+        }
+        disconnect()
+        if writer != nil { lease.release() }
+        writer = nil
+    }
+
+    private func noteHashes() throws {
+        guard let writer, let base = connection?.base, base.snapshot == writer.newest?.snapshot else { return }
+        if writer.tracked == nil {
+            writer.tracked = TrackedHashes(try BlockHashes(memory: base.memory, snapshot: base.snapshot, extents: try base.extents()))
+        } else if writer.tracked?.hashes.snapshot == base.snapshot { return } else {
+            try writer.tracked?.refresh(memory: base.memory, snapshot: base.snapshot, extents: try base.extents())
+        }
+        try writer.putHashes()
+    }
+
+    private func isTransient(_ error: any Error) -> Bool {
+        if stopped { return false }
+        switch error {
+        case ArchivePlaceError.unavailable, ArchivePlaceError.conflict: return true
+        case ArchiveError.leaseHeld: return true
+        case let error as SystemError: return error.isOutOfSpace || [EIO, ESTALE, ENETDOWN, EHOSTDOWN, ETIMEDOUT].contains(error.code)
+            || error.code == ENOENT && writer?.newest != nil
+        case SessionError.deadlineExceeded, SessionError.incompatibleSession: return true
+        case is OpenError: return writer?.newest != nil && !MirrorImage.exists(source)
+        default: return false
+        }
+    }
+
+    /// Waits a time that grows with each failure in a row.
+    private func failed(_ error: any Error) throws {
+        say("\(error)")
+        pause = min(10_000, max(100, pause * 2))
+        if case ArchiveError.leaseHeld = error { pause = min(pause, 1000) }
+        wait(pause)
+    }
+
+    private func say(_ text: String) {
+        if waitsFor != text { options.onMessage(text) }
+        waitsFor = text
+    }
+
+    private func wait(_ milliseconds: Int32, _ descriptors: [Int32] = []) {
+        switch control(descriptors, milliseconds) {
+        case .stop: stopped = true
+        case .reload: reloads = true
+        case .status: onStatus(status())
+        case nil: break
+        }
+    }
+
+    public func status() -> Status {
+        let changed = writer?.changedByteCount ?? 0, stored = writer?.storedByteCount ?? 0
+        return Status(
+            source: source, place: place.description, sourceVersion: try? connection?.participant.newestVersion(.after(.milliseconds(200))),
+            version: writer?.newest?.snapshot.version, versionCount: writer?.count ?? 0,
+            writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
+    }
+
+    // MARK: The source
+
+    private func connect() throws {
+        if let file = try? ImmutableFile(path: source, key: options.key), file.layout.isStreaming { throw ArchiveError.streamingSource(source: source) }
+        let participant = try SessionMembership.join(source, label: label, pinGrace: options.pinGrace, key: options.key)
+        var keeps = false
+        defer { if !keeps { try? participant.close(force: true, leavingPins: false) } }
+        let status = try SystemCalls.status(path: source)
+        var base: HeldSnapshot?
+        if let newest = writer?.newest, let lock = try? participant.acquire(.live, version: newest.snapshot.version) {
+            let held = try HeldSnapshot(participant, lock)
+            if held.snapshot == newest.snapshot, try isArchived(held) { base = held }
+        }
+        let subscription = Notifier.shared.subscribe(
+            path: source, options: Notifier.Options(lastSeenVersion: base?.snapshot.version ?? 0, onWarning: { [options] in options.onMessage("\($0)") }),
+            newestVersion: { (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0 })
+        let fresh = Connection(participant, status, subscription, try subscription.eventDescriptor())
+        fresh.base = base
+        connection = fresh
+        keeps = true
+        try participant.sweepPredecessors()
+    }
+
+    private func disconnect() {
+        guard let open = connection else { return }
+        open.subscription.cancel()
+        try? open.participant.close(force: true, leavingPins: options.pinGrace > .zero && open.base != nil)
+        connection = nil
+        reloads = false
+    }
+
+    /// Whether the newest archived version, whose numbers a held version has, is that version (mirroring.md 8.2: numbers do not tell).
+    private func isArchived(_ held: HeldSnapshot) throws -> Bool {
+        guard let writer, let newest = writer.newest else { return false }
+        if let hashes = writer.tracked, hashes.dirty.isEmpty, hashes.hashes.snapshot == held.snapshot {
+            return try BlockHashes(memory: held.memory, snapshot: held.snapshot, extents: try held.extents()) == hashes.hashes
+        }
+        if newest.kind == .start { return false }
+        return try StepComparison.isLast(newest, place, writer.cipher, writer.compressor, memory: held.memory)
+    }
+
+    // MARK: Shipping
+
+    private func follow() throws {
+        while true {
+            wait(0)
+            if stopped { return }
+            guard let connection, !reloads else { return }
+            let outcome: Outcome
+            do { outcome = try step(connection) } catch let error where isTransient(error) && isOfPlace(error) {
+                try endure(error, connection)
+                continue
+            }
+            failingSince = nil
+            pause = 0
+            waitsFor = nil
+            switch outcome {
+            case .archived: continue
+            case .notDurable: wait(5)
+            case .nothing:
+                if isReplaced(connection) { return options.onMessage("another file stands at \(source), or none") }
+                // Quick commits one after the other are taken together: images and merging are for when there is time.
+                wait(Archiver.idleMilliseconds, [connection.descriptor])
+                _ = connection.subscription.takeEvents()
+            }
+        }
+    }
+
+    /// The notifier tells of everything; this is only how often we look by ourselves.
+    private static let idleMilliseconds: Int32 = 5000
+
+    private func isOfPlace(_ error: any Error) -> Bool {
+        switch error {
+        case ArchivePlaceError.unavailable: true
+        case let error as SystemError: error.path.hasPrefix(place.description)
+        default: false
+        }
+    }
+
+    /// The place cannot be written to: what is held stays held for a time.
+    private func endure(_ error: any Error, _ connection: Connection) throws {
+        let now = SystemCalls.monotonicNanoseconds()
+        let since = failingSince ?? now
+        failingSince = since
+        if now - since > Int64(clamping: options.pinLimit.components.seconds) * 1_000_000_000, let base = connection.base {
+            options.onMessage("the source's version is let go: nothing could be stored for too long; what differs will be found by content")
+            base.letGo()
+            connection.base = nil
+            connection.pending = nil
+        }
+        try failed(error)
+    }
+
+    private func isReplaced(_ open: Connection) -> Bool {
+        guard let now = try? SystemCalls.status(path: source) else { return true }
+        return now.inode != open.status.inode || now.device != open.status.device
+    }
+
+    private enum Outcome { case archived, nothing, notDurable }
+
+    /// Archives the newest version, if it is another one than that which was archived last.
+    private func step(_ connection: Connection) throws -> Outcome {
+        guard let writer else { return .nothing }
+        let participant = connection.participant
+        let (next, seen) = try connection.pending
+            ?? (HeldSnapshot(participant, try participant.acquireNewest(.live)), UInt64(clamping: SystemCalls.realTimeNanoseconds()))
+        if let base = connection.base, base.snapshot == next.snapshot { return .nothing }
+        guard try next.isDurable(in: participant) else { return .notDurable }
+        try lease.renew()
+        connection.pending = (next, seen)
+        do {
+            if let base = connection.base, next.snapshot.version > base.snapshot.version {
+                let older = try base.extents(), newer = try next.extents()
+                try writer.appendStep(
+                    older.difference(to: newer), next.memory, next.snapshot, historyBase: try next.historyBase() ?? 0, time: seen, parent: base.memory,
+                    freed: newer.difference(to: older))
+            } else { try appendAcrossAGap(writer, next, seen) }
+        } catch let error as FormatError {
+            throw ArchiveError.sourceDamaged(source: source, reason: "version \(next.snapshot.version): \(error)")
+        }
+        connection.pending = nil
+        connection.base = next
+        try writer.merge()
+        try care(writer, next)
+        return .archived
+    }
+
+    /// Differences of so few bytes are stored whatever their share of the file.
+    private static let smallByteCount = 1 << 20
+
+    private func appendAcrossAGap(_ writer: ArchiveWriter, _ next: HeldSnapshot, _ seen: UInt64) throws {
+        let extents = try next.extents()
+        if let newest = writer.newest {
+            if let tracked = writer.tracked {
+                let (ranges, hashes) = try ContentDifference.ranges(
+                    memory: next.memory, snapshot: next.snapshot, extents: extents, against: tracked.hashes, dirty: tracked.dirty)
+                if newest.snapshot == next.snapshot, tracked.dirty.isEmpty, tracked.hashes == hashes { return }
+                if next.snapshot.version > newest.snapshot.version, RangeSet.byteCount(ranges) <= max(extents.usedByteCount / 2, Archiver.smallByteCount) {
+                    options.onMessage("versions between \(newest.snapshot.version) and \(next.snapshot.version) were missed; what differs was found by content")
+                    return try writer.appendStep(
+                        ranges, next.memory, next.snapshot, historyBase: try next.historyBase() ?? 0, time: seen, parent: nil, freed: [], hashes: hashes)
+                }
+            }
+            options.onMessage(
+                next.snapshot.version > newest.snapshot.version
+                    ? "versions after \(newest.snapshot.version) were missed: a new image is made"
+                    : "the source was at version \(newest.snapshot.version) and is at version \(next.snapshot.version) now: it begins anew in the archive")
+        }
+        try writer.appendStart(next.memory, next.snapshot, extents, time: seen)
+    }
+
+    /// What is not needed for the version that was just put, but for all in the long run.
+    private func care(_ writer: ArchiveWriter, _ held: HeldSnapshot) throws {
+        guard let newest = writer.newest else { return }
+        let now = UInt64(clamping: SystemCalls.realTimeNanoseconds())
+        if writer.imageIsDue(now: now), held.snapshot == newest.snapshot { try writer.appendImage(held.memory, try held.extents()) }
+        if newest.sequence % ArchiveWriter.indexInterval == 0 || newest.kind == .start {
+            try writer.flush()
+            try writer.retain(now: now)
+        }
+    }
+}
+
+/// Compares the last step in an archive with the source.
+enum StepComparison {
+    /// Whether every byte of the newest step is the one that lies in `memory`, where a version with its numbers can be read.
+    static func isLast(
+        _ newest: ArchiveEntry, _ place: any ArchivePlace, _ cipher: ArchiveCipher?, _ compressor: Compressor, memory: Memory
+    ) throws -> Bool {
+        // Of each four steps the first can be read by itself.
+        let first = (newest.sequence - 1) / 4 * 4 + 1
+        let names = (first...newest.sequence).map { ArchiveNames.step(0, $0) }
+        // What is too large to be put together, or was removed in part, is compared by content.
+        guard let steps = try SegmentMerge(names, place, cipher, compressor, limit: ArchiveWriter.mergeByteCountMax, stored: { _ in nil }) else { return false }
+        guard steps.last.sequence == newest.sequence, steps.chain == newest.chain else { return false }
+        for range in steps.ranges {
+            let a = try memory.bytes(at: range.lowerBound, length: range.count)
+            let b = try steps.image.memory.bytes(at: range.lowerBound, length: range.count)
+            if memcmp(a, b, range.count) != 0 { return false }
+        }
+        return true
+    }
+}

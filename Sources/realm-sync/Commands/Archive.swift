@@ -1,0 +1,262 @@
+import Glibc
+import Replication
+import SharedStore
+import SystemCalls
+
+extension Command {
+    static let archive = Command(
+        name: "archive",
+        summary: "Keep every version of a file in a folder, to restore any of them later.",
+        details: [
+            "ARCHIVE is made where there is none. Each version that is committed to SOURCE is stored in it at a cost in proportion to the change, with "
+                + "checksums and a chain of hashes; now and then a whole image, and merged steps, so that a restore reads about a dozen pieces however "
+                + "long the history is. Nothing there is ever changed in place: the folder may be copied by any means at any time.",
+            "With --once the newest version is archived, with --follow all from now on; it goes on where it stopped, whatever stopped it. Without --keep "
+                + "and --keep-for every version is kept; with both, each that one of them covers. One archiver at a time may write to a place: a lease "
+                + "in it names the holder and lapses by itself.",
+            "An encrypted SOURCE needs --key-file, and its archive is encrypted with that key. SIGTERM ends it, SIGHUP makes it open the file again, "
+                + "SIGUSR1 makes it write a line of status to standard output.",
+        ],
+        operands: [Operand(name: "SOURCE", help: "The realm file."), .archive],
+        options: [
+            .flag("once", "1", "Archive the newest version and end."),
+            .flag("follow", "F", "Archive every version, until told to stop."),
+            .value("snapshot-interval", "s", "TIME", "Make a whole image after so long, if anything was changed (1d)."),
+            .value("keep", nil, "N", "Keep the newest N versions."),
+            .value("keep-for", nil, "TIME", "Keep what was the newest version at any moment within TIME."),
+            .value("lease", nil, "TIME", "Nobody else may write to ARCHIVE for so long after a last sign of life (60s)."),
+            .value("grace", "g", "TIME", "After the end, keep the version of SOURCE so long for the next archiver (15m); 0 for not at all."),
+            .value("pin-limit", "p", "TIME", "While ARCHIVE cannot be written to, keep the version of SOURCE so long (10m)."),
+            .flag("force", "f", "Archive into ARCHIVE though it was made for a file of another path."),
+            .keyFile,
+        ] + ArchiveAddress.options,
+        exitCodes: [(.tryAgain, "another archiver is at work there")],
+        run: runArchive)
+
+    static let restore = Command(
+        name: "restore",
+        summary: "Make a file of a version in an archive.",
+        details: [
+            "DEST appears whole, verified, or not at all. Without --version and --time the newest version is restored. A moment is written like "
+                + "2024-02-29T12:30:00Z; the version is the one that was the newest then.",
+            "With --all, DEST is a folder, in which each version becomes a file <version>.realm. Where ARCHIVE is a folder of archives, each becomes a "
+                + "file of its name, at its newest version.",
+        ],
+        operands: [.archive, Operand(name: "DEST", help: "The realm file to make, or with --all the folder.")],
+        options: [
+            .value("version", "v", "N", "Restore the version with this number."),
+            .value("time", "t", "MOMENT", "Restore what was the newest version at MOMENT."),
+            .flag("all", "a", "Restore all versions, or all archives of a folder."),
+            .flag("force", "f", "Set aside what is at DEST, under a dated name."),
+            .flag("no-verify", nil, "Check only the checksums and the chain of hashes, not every rule of the format."),
+            .keyFile,
+        ] + ArchiveAddress.options,
+        exitCodes: [(.cannotCreate, "DEST exists already"), (.noInput, "there is no such version"), (.tryAgain, "DEST is open")],
+        run: runRestore)
+
+    static let history = Command(
+        name: "history",
+        summary: "List the versions in an archive.",
+        details: [
+            "One line a version, oldest first: number, when it was seen, bytes that changed, bytes that were stored, and how it came: a step, a whole "
+                + "image, or by content where versions in between were missed. The last line says how many bytes were stored for each byte that changed.",
+        ],
+        operands: [.archive],
+        options: [.value("limit", "n", "N", "Show the newest N versions only."), .json, .keyFile] + ArchiveAddress.options,
+        run: runHistory)
+}
+
+extension Operand {
+    static let archive = Operand(name: "ARCHIVE", help: "A folder that holds an archive.")
+}
+
+/// From an operand to a place.
+enum ArchiveAddress {
+    static let options: [Option] = []
+
+    /// Whether a text that may be a file's path names a place of an archive.
+    static func isPlace(_ text: String) -> Bool { (try? SystemCalls.status(path: text))?.isDirectory ?? false }
+
+    static func place(_ invocation: Invocation, _ text: String? = nil, creates: Bool = false) throws -> any ArchivePlace {
+        let address = text ?? invocation.arguments.operand("ARCHIVE")
+        return try FolderPlace(address, creates: creates)
+    }
+
+    static func reader(_ invocation: Invocation) throws -> ArchiveReader {
+        try ArchiveReader(place(invocation), key: Database.key(invocation))
+    }
+}
+
+private func runArchive(_ invocation: Invocation) throws -> ExitCode {
+    let arguments = invocation.arguments
+    let console = invocation.console
+    var options = Archive.Options()
+    options.key = try Database.key(invocation)
+    options.keep = try arguments.integer("keep", in: 1...Int.max)
+    options.keepFor = try arguments.duration("keep-for")
+    if let interval = try arguments.duration("snapshot-interval") { options.snapshotInterval = interval }
+    if let lease = try arguments.duration("lease") { options.leaseDuration = max(lease, .seconds(1)) }
+    if let grace = try arguments.duration("grace") { options.pinGrace = grace }
+    if let limit = try arguments.duration("pin-limit") { options.pinLimit = limit }
+    options.force = arguments.has("force")
+    options.onMessage = { console.message("note: \($0)") }
+    let source = arguments.operand("SOURCE")
+    // Before a folder is made for nothing.
+    _ = try ImmutableFile(path: source, key: options.key)
+    guard arguments.has("once") != arguments.has("follow") else { throw arguments.usageError("say either --once or --follow") }
+    let place = try ArchiveAddress.place(invocation, creates: true)
+    let signals = try SignalListener()
+    let output = invocation.output
+    let archiver = Archiver(source: source, place: place, options: options, onStatus: { status in
+        // Where nobody reads the status any more, the archiver goes on.
+        _ = try? output.line(line(status))
+        _ = try? output.flush()
+    }, control: { descriptors, milliseconds in
+        if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
+        switch signals.next() {
+        case .interrupt, .terminate: return .stop
+        case .hangup: return .reload
+        case .user1: return .status
+        case nil: return nil
+        }
+    })
+    if arguments.has("follow") {
+        try archiver.run()
+        return .ok
+    }
+    if let entry = try archiver.once() {
+        try output.line("\(Text.visible(place.description)): version \(entry.snapshot.version) of \(Text.visible(source))")
+    }
+    return .ok
+}
+
+private func line(_ status: Archiver.Status) -> String {
+    var text = "\(Text.visible(status.place)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.source))"
+    if let version = status.sourceVersion { text += ", \(version - min(version, status.version ?? 0)) behind" } else { text += ", not connected" }
+    text += "; \(status.versionCount) versions, write amplification \(Units.fixed(status.writeAmplification, 2))"
+    if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
+    return text
+}
+
+/// The version that the options ask for.
+private func entry(_ invocation: Invocation, _ reader: ArchiveReader) throws -> ArchiveEntry {
+    let arguments = invocation.arguments
+    if let version = try arguments.integer("version", in: 0...Int.max) { return try reader.version(UInt64(version)) }
+    return try reader.newest()
+}
+
+private func runRestore(_ invocation: Invocation) throws -> ExitCode {
+    Ending.obeySignals()
+    let arguments = invocation.arguments
+    let destination = arguments.operand("DEST")
+    if [arguments.has("version"), arguments.has("time"), arguments.has("all")].filter({ $0 }).count > 1 {
+        throw arguments.usageError("say one of --version, --time and --all")
+    }
+    var options = Archive.RestoreOptions()
+    options.key = try Database.key(invocation)
+    options.force = arguments.has("force")
+    options.verifies = !arguments.has("no-verify")
+    let place = try ArchiveAddress.place(invocation)
+    if arguments.has("all") { return try restoreAll(invocation, place, destination, options) }
+    let reader = try ArchiveReader(place, key: options.key)
+    let chosen: ArchiveEntry
+    if let text = arguments.string("time") {
+        guard let moment = Units.moment(text), moment.seconds >= 0, moment.seconds < 1 << 33 else {
+            throw arguments.usageError("option --time: '\(text)' is no moment; write it like 2024-02-29T12:30:00Z")
+        }
+        chosen = try reader.version(at: UInt64(moment.seconds) * 1_000_000_000 + UInt64(max(0, moment.nanoseconds)))
+    } else { chosen = try entry(invocation, reader) }
+    let result = try Archive.restore(reader, chosen, to: destination, options: options)
+    if let aside = result.setAside { invocation.console.message("note: the old file lives on as \(aside)") }
+    try invocation.output.line("\(Text.visible(destination)): version \(chosen.snapshot.version) of \(Text.visible(reader.source)), seen \(Units.text(nanosecondsSince1970: Int64(clamping: chosen.time)))")
+    return .ok
+}
+
+private func restoreAll(_ invocation: Invocation, _ place: any ArchivePlace, _ destination: String, _ options: Archive.RestoreOptions) throws -> ExitCode {
+    let reader: ArchiveReader
+    do { reader = try ArchiveReader(place, key: options.key) } catch ArchiveError.notAnArchive {
+        let address = invocation.arguments.operand("ARCHIVE")
+        let marks = try place.list("").filter { $0.split(separator: "/").count == 2 && $0.hasSuffix("/realm-archive") }
+        if marks.isEmpty { throw ArchiveError.notAnArchive(place: place.description) }
+        do { try SystemCalls.makeDirectory(destination) } catch let error as SystemError where error.code == EEXIST {}
+        for mark in marks {
+            let name = String(mark.prefix { $0 != "/" })
+            let one = try ArchiveReader(ArchiveAddress.place(invocation, address + "/" + name), key: options.key)
+            let path = "\(destination)/\(name)\(name.hasSuffix(".realm") ? "" : ".realm")"
+            let chosen = try one.newest()
+            try Archive.restore(one, chosen, to: path, options: options)
+            try invocation.output.line("\(Text.visible(path)): version \(chosen.snapshot.version) of \(Text.visible(one.source))")
+        }
+        return .ok
+    }
+    let count = try Archive.restoreAll(reader, to: destination, options: options)
+    try invocation.output.line("\(Text.visible(destination)): \(count) versions of \(Text.visible(reader.source))")
+    return .ok
+}
+
+private func runHistory(_ invocation: Invocation) throws -> ExitCode {
+    let reader = try ArchiveAddress.reader(invocation)
+    let summary = try Archive.summary(reader)
+    let all = try reader.history()
+    let shown = try invocation.arguments.integer("limit", in: 0...Int.max).map { Array(all.suffix($0)) } ?? all
+    let amplification = summary.changedByteCount == 0 ? 0 : Double(summary.storedByteCount) / Double(summary.changedByteCount)
+    if invocation.wantsJSON {
+        try invocation.output.line(JSONText.object([
+            ("source", .string(summary.source)), ("versions", .integer(summary.versionCount)), ("images", .integer(summary.imageCount)),
+            ("changedBytes", .integer(summary.changedByteCount)), ("storedBytes", .integer(summary.storedByteCount)),
+            ("history", .array(shown.map { entry in
+                .object([
+                    ("version", JSONText(entry.snapshot.version)), ("time", JSONText(entry.time)), ("changedBytes", .integer(entry.plainByteCount)),
+                    ("storedBytes", .integer(entry.storedByteCount)), ("kind", .string(name(entry.kind))), ("chain", .string("\(entry.chain)")),
+                ])
+            })),
+        ]).text)
+        return .ok
+    }
+    for entry in shown {
+        let time = Units.text(nanosecondsSince1970: Int64(clamping: entry.time))
+        try invocation.output.line("\(entry.snapshot.version)\t\(time)\t\(Units.text(bytes: entry.plainByteCount))\t\(Units.text(bytes: entry.storedByteCount))\t\(name(entry.kind))")
+    }
+    try invocation.output.line(
+        "\(Text.visible(summary.source)): \(summary.versionCount) versions, \(summary.imageCount) images; \(Units.text(bytes: summary.changedByteCount)) changed, "
+            + "\(Units.text(bytes: summary.storedByteCount)) stored, write amplification \(Units.fixed(amplification, 2))")
+    return .ok
+}
+
+private func name(_ kind: ArchiveEntry.Kind) -> String {
+    switch kind {
+    case .step: "step"
+    case .content: "content"
+    case .start: "image"
+    }
+}
+
+/// Restores versions to scratch and checks them.
+func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -> ExitCode {
+    Ending.obeySignals()
+    let arguments = invocation.arguments
+    let key = try Database.key(invocation)
+    let reader = try ArchiveReader(place, key: key)
+    let scratch = arguments.string("scratch") ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var chosen = [try entry(invocation, reader)]
+    if let every = try arguments.integer("every", in: 1...Int.max) {
+        chosen = try reader.history().enumerated().filter { $0.offset % every == 0 && $0.element != chosen[0] }.map(\.element) + chosen
+    }
+    var isSound = true
+    for entry in chosen {
+        let report: VerificationReport
+        do { report = try Archive.verify(reader, entry, scratch: scratch, key: key) } catch let error as ArchiveError {
+            switch error {
+            case .damaged, .missing:
+                try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(error)"))")
+                isSound = false
+                continue
+            default: throw error
+            }
+        }
+        for finding in report.findings { try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(finding)"))") }
+        if !report.isSound { isSound = false }
+    }
+    try invocation.output.line("\(Text.visible(reader.place.description)): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(try reader.history().count) versions checked")
+    return isSound ? .ok : .damageFound
+}
