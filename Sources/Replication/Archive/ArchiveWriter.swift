@@ -148,12 +148,13 @@ final class ArchiveWriter {
         return chain
     }
 
-    private func segmentHead(_ sequence: UInt64, _ snapshot: Snapshot, _ time: UInt64, historyBase: UInt64) -> SegmentHead {
+    private func segmentHead(_ sequence: UInt64, _ snapshot: Snapshot, _ time: UInt64, history: (type: UInt8, base: UInt64)) -> SegmentHead {
         var head = SegmentHead()
         head.sequence = sequence
         head.this = snapshot
         head.time = time
-        head.historyBase = historyBase
+        head.historyType = history.type
+        head.historyBase = history.base
         return head
     }
 
@@ -171,7 +172,7 @@ final class ArchiveWriter {
         head.time = time
         head.plainByteCount = RangeSet.byteCount(ranges)
         head.chain = chain
-        var segment = segmentHead(sequence, snapshot, time, historyBase: 0)
+        var segment = segmentHead(sequence, snapshot, time, history: (0, 0))
         segment.flags = .image
         let upload = try place.upload(name)
         do {
@@ -247,7 +248,7 @@ final class ArchiveWriter {
     ///   - parent: where the newest version can be read; nil where it is held by nobody.
     ///   - freed: what the newest version has and this one not.
     func appendStep(
-        _ ranges: [Range<Int>], _ memory: Memory, _ snapshot: Snapshot, historyBase: UInt64, time: UInt64, parent: Memory?, freed: [Range<Int>],
+        _ ranges: [Range<Int>], _ memory: Memory, _ snapshot: Snapshot, history: (type: UInt8, base: UInt64), time: UInt64, parent: Memory?, freed: [Range<Int>],
         hashes: BlockHashes? = nil
     ) throws {
         guard let before = newest else { return }
@@ -263,7 +264,7 @@ final class ArchiveWriter {
         head.time = time
         head.plainByteCount = RangeSet.byteCount(ranges)
         head.parentChain = before.chain
-        var segment = segmentHead(sequence, snapshot, time, historyBase: historyBase)
+        var segment = segmentHead(sequence, snapshot, time, history: history)
         segment.parent = before.snapshot
         segment.parentChain = before.chain
         let prefix = try parent.flatMap { try self.prefix(sequence, before.snapshot, $0) }
@@ -343,7 +344,7 @@ final class ArchiveWriter {
         head.parentChain = merged.first.parentChain
         head.chain = merged.chain
         head.plainByteCount = RangeSet.byteCount(merged.ranges)
-        var segment = segmentHead(last, merged.last.this, merged.last.time, historyBase: merged.historyBase)
+        var segment = segmentHead(last, merged.last.this, merged.last.time, history: merged.history)
         segment.parent = merged.parent
         segment.parentChain = merged.first.parentChain
         var bytes = head.bytes()

@@ -189,7 +189,7 @@ public final class Archiver {
 
     private func connect() throws {
         if let file = try? ImmutableFile(path: source, key: options.key), file.layout.isStreaming { throw ArchiveError.streamingSource(source: source) }
-        let participant = try SessionMembership.join(source, label: label, pinGrace: options.pinGrace, key: options.key)
+        let participant = try SessionMembership.join(source, label: label, key: options.key, pinGrace: options.pinGrace)
         var keeps = false
         defer { if !keeps { try? participant.close(force: true, leavingPins: false) } }
         let status = try SystemCalls.status(path: source)
@@ -299,7 +299,7 @@ public final class Archiver {
             if let base = connection.base, next.snapshot.version > base.snapshot.version {
                 let older = try base.extents(), newer = try next.extents()
                 try writer.appendStep(
-                    older.difference(to: newer), next.memory, next.snapshot, historyBase: try next.historyBase() ?? 0, time: seen, parent: base.memory,
+                    older.difference(to: newer), next.memory, next.snapshot, history: try next.history(), time: seen, parent: base.memory,
                     freed: newer.difference(to: older))
             } else { try appendAcrossAGap(writer, next, seen) }
         } catch let error as FormatError {
@@ -325,7 +325,7 @@ public final class Archiver {
                 if next.snapshot.version > newest.snapshot.version, RangeSet.byteCount(ranges) <= max(extents.usedByteCount / 2, Archiver.smallByteCount) {
                     options.onMessage("versions between \(newest.snapshot.version) and \(next.snapshot.version) were missed; what differs was found by content")
                     return try writer.appendStep(
-                        ranges, next.memory, next.snapshot, historyBase: try next.historyBase() ?? 0, time: seen, parent: nil, freed: [], hashes: hashes)
+                        ranges, next.memory, next.snapshot, history: try next.history(), time: seen, parent: nil, freed: [], hashes: hashes)
                 }
             }
             options.onMessage(

@@ -9,7 +9,7 @@ struct SegmentMerge {
     let first: ArchiveObjectHead
     let last: ArchiveObjectHead
     let parent: Snapshot
-    let historyBase: UInt64
+    let history: (type: UInt8, base: UInt64)
     let chain: Digest
     let ranges: [Range<Int>]
     let image: SparseImage
@@ -23,7 +23,7 @@ struct SegmentMerge {
         var written: [Range<Int>] = []
         var parent: Snapshot?
         var end = Snapshot(version: 0, topRef: 0, logicalSize: 0)
-        var base: UInt64 = 0
+        var history: (type: UInt8, base: UInt64) = (0, 0)
         var total = 0
         var chain = Digest()
         for name in names {
@@ -48,7 +48,7 @@ struct SegmentMerge {
                 written += segment.ranges
                 parent = parent ?? segment.head.parent
                 end = segment.head.this
-                base = segment.head.historyBase
+                history = (segment.head.historyType, segment.head.historyBase)
                 chain = segment.head.chain
                 hasMore = segment.head.flags.contains(.more)
             }
@@ -60,7 +60,7 @@ struct SegmentMerge {
         self.last = last
         self.parent = parent
         self.chain = chain
-        historyBase = base
+        self.history = history
         self.image = image
         let union = RangeSet.union(written)
         ranges = try Self.used(end, image, union).map { RangeSet.intersection(union, $0) } ?? union

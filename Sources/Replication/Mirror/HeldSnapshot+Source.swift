@@ -11,10 +11,11 @@ extension HeldSnapshot {
         return try participant.file.currentHeader().liveTopRef == UInt64(found.snapshot.topRef)
     }
 
-    /// The version before the oldest changeset of this one; nil where there is no history.
-    func historyBase() throws -> UInt64? {
+    /// The type of the history (slot 7 of the top array), and the version before its oldest changeset; 0 where there is none.
+    func history() throws -> (type: UInt8, base: UInt64) {
         let top = try memory.node(snapshot.topRef)
-        guard try top.tagged(TopSlot.historyType) != 0 else { return nil }
-        return try HistoryReader(memory: memory, topRef: snapshot.topRef, version: snapshot.version).base
+        let type = UInt8(clamping: try top.tagged(TopSlot.historyType))
+        if type == 0 { return (0, 0) }
+        return (type, try HistoryReader(memory: memory, topRef: snapshot.topRef, version: snapshot.version).base)
     }
 }

@@ -328,7 +328,7 @@ public final class MirrorFollower {
                 _ = open.subscription.takeEvents()
                 continue
             }
-            if try !isDurable(next, open.participant) {
+            if try !next.isDurable(in: open.participant) {
                 if gatePause == 0 { usleep(200) } else { wait(gatePause) }
                 gatePause = min(gatePause + 1, gatePause < 5 ? 5 : 100)
                 continue
@@ -370,15 +370,5 @@ public final class MirrorFollower {
     private func isReplaced(_ open: SourceSide) -> Bool {
         guard let now = try? SystemCalls.status(path: source) else { return true }
         return now.inode != open.status.inode || now.device != open.status.device
-    }
-
-    /// Whether a version that the list has would survive the death of everybody (mirroring.md 3.1).
-    private func isDurable(_ version: HeldSnapshot, _ participant: Participant) throws -> Bool {
-        guard participant.options.durability == .full else { return true }
-        let top = try participant.file.currentHeader().liveTopRef
-        if top == UInt64(version.snapshot.topRef) { return true }
-        // Ahead of the list: flipped, and about to be published. Behind it, or in the midst of being written: not yet.
-        guard let found = try? participant.file.inspect(), found.snapshot.version > version.snapshot.version else { return false }
-        return try participant.file.currentHeader().liveTopRef == UInt64(found.snapshot.topRef)
     }
 }
