@@ -56,7 +56,7 @@ final class OverviewTests: RealmTestCase {
 
     /// A program that is compiled here and linked to the library as a shared object has its own models found.
     func testF012_aProgramUsesTheDynamicLibrary() throws {
-        let scratch = ScratchDirectory(), products = ChildProcess.products.path, sources = Fixtures.packageRoot.appendingPathComponent("Sources").path
+        let scratch = ScratchDirectory(), products = ClientCompiler.products
         XCTAssertTrue(FileManager.default.fileExists(atPath: products + "/libRealmSwiftDynamic.so"))
         let program = #"""
         import RealmSwift
@@ -68,14 +68,7 @@ final class OverviewTests: RealmTestCase {
         try realm.write { _ = realm.create(Cat.self, value: ["id": 1, "name": "Tom"]) }
         print(realm.objects(Cat.self).where { $0.name == "Tom" }.count, realm.schema.objectSchema.map(\.className))
         """#
-        try program.write(toFile: scratch.file("main.swift"), atomically: true, encoding: .utf8)
-        let modules = ["COpenSSL", "CInotifyTools", "CDecimal", "CZstd", "CXXHash"].map { sources + "/" + $0 } + [products + "/CShims.build"]
-        let compiler = try ChildProcess(path: "/usr/bin/env", ["swiftc", scratch.file("main.swift"), "-o", scratch.file("cats"), "-I", products + "/Modules", "-I", sources + "/CShims/include",
-                                                               "-L", products, "-lRealmSwiftDynamic", "-Xlinker", "-rpath", "-Xlinker", products]
-            + modules.flatMap { ["-Xcc", "-fmodule-map-file=\($0)/module.modulemap"] })
-        let code = compiler.waitForEnd(seconds: 120)
-        if code == 127 { throw XCTSkip("no swiftc in the path") }
-        XCTAssertEqual(code, 0, compiler.errors)
+        try ClientCompiler.compile(program, scratch, ["-o", scratch.file("cats"), "-L", products, "-lRealmSwiftDynamic", "-Xlinker", "-rpath", "-Xlinker", products])
         let cats = try ChildProcess(path: scratch.file("cats"), [])
         XCTAssertEqual(cats.waitForEnd(), 0, cats.errors)
         XCTAssertEqual(cats.output, "1 [\"Cat\"]\n")
