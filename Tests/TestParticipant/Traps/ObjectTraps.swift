@@ -22,6 +22,15 @@ private let types: [ObjectBase.Type] = [
 }
 
 @MainActor let objectTrapCases: [String: TrapCase] = [
+    // No misuse, but an end that is as sudden.
+    "killed in a transaction": { directory in
+        let realm = try modelRealm(directory)
+        try realm.write { realm.add(Dog(name: "Rex", age: 1)) }
+        realm.beginWrite()
+        realm.objects(Dog.self)[0].age = 2
+        for i in 0..<1000 { realm.add(Dog(name: "dog \(i)")) }
+        kill(getpid(), SIGKILL)
+    },
     "key taken": { directory in
         let (realm, person) = try filledRealm(directory)
         let dog = Dog(name: "Max")
