@@ -40,7 +40,7 @@ enum RealmOpening {
         defer { entry.lock.unlock() }
         do { return try body(entry, path) } catch {
             let error = Realm.Error(opening: error, path: path)
-            Logger.log(.error, .sdk) { error.localizedDescription }
+            Logger.log(.debug, .sdk) { error.localizedDescription }
             throw error
         }
     }

@@ -99,11 +99,12 @@ extension Realm {
     }
 
     private func requireActor(_ what: String) -> Session {
-        session.checkConfinement()
         switch session.confinement {
-        case .main, .actor: return session
+        case .main, .actor: break
         default: misuse("Can only call \(what) on main actor or actor-isolated Realms")
         }
+        session.checkConfinement()
+        return session
     }
 }
 

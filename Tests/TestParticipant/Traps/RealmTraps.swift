@@ -152,6 +152,17 @@ func onOtherThread(_ body: @escaping () -> Void) {
         }
         done.wait()
     },
+    "asyncWrite of a thread": { directory in
+        let configuration = trapConfiguration(directory)
+        let done = DispatchSemaphore(value: 0)
+        Task.detached {
+            // Bound to the thread, whatever actor it is used on.
+            func open() throws -> Realm { try Realm(configuration: configuration) }
+            try await OtherActor().write(try open())
+            done.signal()
+        }
+        done.wait()
+    },
     "write in completion": { directory in
         let realm = try trapRealm(directory)
         realm.writeAsync({}, onComplete: { _ in realm.beginWrite() })
@@ -175,6 +186,10 @@ func onOtherThread(_ body: @escaping () -> Void) {
         }
     },
 ]
+
+private actor OtherActor {
+    func write(_ realm: sending Realm) async throws { try await realm.asyncWrite {} }
+}
 
 final class Propertyless: Object {
     override class func shouldIncludeInDefaultSchema() -> Bool { false }
