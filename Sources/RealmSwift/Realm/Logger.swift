@@ -69,7 +69,10 @@ public final class Logger: Sendable {
     }
 
     /// Passes a message on, if its level is wanted.
-    public func log(_ level: LogLevel, _ category: LogCategory = .sdk, _ message: @autoclosure () -> String) {
+    public func log(_ level: LogLevel, _ message: @autoclosure () -> String) { log(level, .sdk, message()) }
+
+    /// Passes a message of a category on, if its level is wanted.
+    public func log(_ level: LogLevel, _ category: LogCategory, _ message: @autoclosure () -> String) {
         if isWanted(level, category) { function(level, category, message()) }
     }
 

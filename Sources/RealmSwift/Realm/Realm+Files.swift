@@ -39,7 +39,7 @@ extension Realm {
         guard let path = configuration.fileURL?.path else { misuse("A copy of a Realm needs a file URL") }
         if !session.isFrozen { session.checkConfinement() }
         do {
-            try StreamingCopy(version: nil, keepsHistory: false).write(session.currentGroup(), toPath: path, key: RealmOpening.encryptionKey(configuration))
+            try StreamingCopy(version: nil, keepsHistory: false).write(session.groupToCopy(), toPath: path, key: RealmOpening.encryptionKey(configuration))
         } catch {
             throw Error(.init(error), "Unable to write a copy of the Realm to '\(path)': \(error)", path: path)
         }
@@ -53,6 +53,14 @@ extension Realm {
             misuse("Cannot migrate the Realm at path '\(configuration.fileURL?.path ?? "")': it is open already.")
         }
         _ = try RealmOpening.prepare(configuration)
+    }
+}
+
+extension Session {
+    /// The tables as they are now, with all that a write transaction has changed.
+    fileprivate func groupToCopy() throws -> Group {
+        guard let editor = writer?.editor else { return try currentGroup() }
+        return try Group(memory: editor.arena.memory, topRef: editor.finish(), format: Int(FileHeader.currentFormat))
     }
 }
 

@@ -71,7 +71,9 @@ enum Confinement {
 
     /// A serial queue. Nil where the caller does not run on it.
     static func of(_ queue: DispatchQueue) -> Confinement? {
-        let place: Confinement = queue === DispatchQueue.main ? main : .queue(queue, QueueMark.of(queue))
+        let mark = QueueMark.of(queue)
+        // Objects of the same queue need not be identical, but carry the same mark.
+        let place: Confinement = mark === mainMark ? main : .queue(queue, mark)
         return place.isHere ? place : nil
     }
 
@@ -91,7 +93,7 @@ enum Confinement {
         case .none: .none
         case .thread(let number): .thread(number)
         case .main: .main
-        case .queue(let queue, _): .queue(ObjectIdentifier(queue))
+        case .queue(_, let mark): .queue(ObjectIdentifier(mark))
         case .actor(let actor, _): .actor(ObjectIdentifier(actor))
         }
     }

@@ -89,8 +89,10 @@ final class Session: @unchecked Sendable {
         let infos = Dictionary(classes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         for objectSchema in schema.objectSchema {
             let table = try group.table(ofClass: objectSchema.className)
+            // What is to become embedded by a migration is so at its end: until then objects may be made by themselves and be linked to.
+            let isEmbedded = isMigrating && table != nil ? table?.kind == .embedded : objectSchema.isEmbedded
             adopt(SessionType(self, name: objectSchema.className, info: infos[objectSchema.className], tableKey: table?.key ?? .null,
-                              isEmbedded: objectSchema.isEmbedded, properties: try properties(of: objectSchema, table, group)))
+                              isEmbedded: isEmbedded, properties: try properties(of: objectSchema, table, group)))
         }
         for table in try group.classTables() where typesByName[table.className ?? ""] == nil {
             let objectSchema = try ObjectSchema(group.objectSchema(table))

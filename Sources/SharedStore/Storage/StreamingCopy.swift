@@ -133,7 +133,10 @@ public struct StreamingCopy: Sendable {
             // An encrypted file is written through a span, which must outlive the writing.
             let file = try key.map { _ in try DatabaseFile(backend: backend) }
             defer { withExtendedLifetime(file) { backend.close() } }
-            try write(group.memory, topRef: group.topRef, limit: group.memory.state.pointee.fileLimit, to: backend)
+            let state = group.memory.state.pointee
+            // Within a write transaction what it has made comes on top.
+            let limit = state.fileLimit &+ max(0, state.arenaLimit &- state.arenaStart)
+            try write(group.memory, topRef: group.topRef, limit: limit, to: backend)
             try backend.syncData()
             try SystemCalls.renameExclusively(temporary, to: path)
         } catch {
