@@ -57,7 +57,7 @@ enum PredicateFormat {
     }
 
     private static func mixed(_ value: Any, _ session: Session) -> Mixed? {
-        if let object = value as? ObjectBase { return link(object, session) }
+        if let object = ValueInput.object(value) { return link(object, session) }
         guard let stored = ValueInput.convertMixed(value) else { return nil }
         if let object = stored.object(as: ObjectBase.self) { return link(object, session) }
         return stored.plain

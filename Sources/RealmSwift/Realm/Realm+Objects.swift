@@ -53,7 +53,7 @@ extension Realm {
 
     private func create(_ type: SessionType, _ value: Any, _ policy: UpdatePolicy) -> ObjectBase {
         requirePrimaryKey(type, policy)
-        if policy != .error, let object = value as? ObjectBase, object.session === session, object.schemaName == type.name {
+        if policy != .error, let object = ValueInput.object(value), object.session === session, object.schemaName == type.name {
             return object
         }
         let accessor = type.makeAccessor(session.create(type, value, policy))

@@ -31,7 +31,7 @@ extension Session {
         }
         if let original { copies[original] = key }
         defer { if let original { copies[original] = nil } }
-        fill(type, key, given, sample: isNew ? sample : nil, isNew ? .all : policy, nested: policy)
+        fill(type, key, given, sample: isNew ? sample : nil, isNew ? .all : policy, nested: policy, isNew: isNew)
         return key
     }
 
@@ -40,11 +40,11 @@ extension Session {
         var given: [String: Any?] = [:]
         let names = type.properties.filter { $0.slot < ManagedProperty.computedSlots }.map(\.name)
         ValueInput.forEachValue(of: input, type.name, names) { given.updateValue($1, forKey: $0) }
-        fill(type, key, given, sample: isNew ? type.info.map { ModelRuntime.make($0.type) } : nil, isNew ? .all : policy, nested: policy)
+        fill(type, key, given, sample: isNew ? type.info.map { ModelRuntime.make($0.type) } : nil, isNew ? .all : policy, nested: policy, isNew: isNew)
     }
 
     private func original(_ value: Any) -> Original? {
-        guard let object = ValueInput.unwrap(value) as? ObjectBase, let session = object.session, let type = object.managedType else { return nil }
+        guard let value = ValueInput.unwrap(value), let object = ValueInput.object(value), let session = object.session, let type = object.managedType else { return nil }
         return Original(session: ObjectIdentifier(session), table: type.tableKey, key: object.objectKey)
     }
 
@@ -64,9 +64,9 @@ extension Session {
     }
 
     /// Writes given values; those that are missing come from `sample`, an unmanaged instance with defaults.
-    private func fill(_ type: SessionType, _ key: ObjectKey, _ given: [String: Any?], sample: ObjectBase?, _ policy: Realm.UpdatePolicy, nested: Realm.UpdatePolicy) {
+    private func fill(_ type: SessionType, _ key: ObjectKey, _ given: [String: Any?], sample: ObjectBase?, _ policy: Realm.UpdatePolicy, nested: Realm.UpdatePolicy, isNew: Bool) {
         for property in type.properties where property.slot < ManagedProperty.computedSlots && (!property.property.isPrimaryKey || isMigrating) {
-            let target = _WriteTarget(type, key, property, policy)
+            let target = _WriteTarget(type, key, property, policy, isNew: isNew)
             if let value = given[property.name] {
                 if !DynamicInput.write(value, to: target, nested: nested) {
                     misuse(ValueInput.message(value, DynamicInput.shape(of: property.property, self), "\(type.name).\(property.name)"))
@@ -80,7 +80,7 @@ extension Session {
 
     /// A value for a link: an object of this Realm, or what one is to be made from.
     func link(_ input: Any, to type: SessionType, _ policy: Realm.UpdatePolicy) -> _Stored? {
-        if let object = input as? ObjectBase {
+        if let object = ValueInput.object(input) {
             if object.session === self, object.schemaName == type.name, !type.isEmbedded { return _Stored(.object(object)) }
             if object.block == nil, Swift.type(of: object) == type.info?.type { return _Stored(.object(object)) }
         } else if !(input is [String: Any?]) && !(input is [Any?]) {

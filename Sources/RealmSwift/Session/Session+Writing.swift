@@ -194,7 +194,7 @@ extension Session {
         for property in type.properties where property.slot < ManagedProperty.computedSlots {
             if property.property.isPrimaryKey { continue }
             let declared = info.properties[property.property.index]
-            declared.wrapper.write(at: object.address(declared.offset), to: _WriteTarget(type, key, property, isNew && policy == .modified ? .all : policy))
+            declared.wrapper.write(at: object.address(declared.offset), to: _WriteTarget(type, key, property, isNew && policy == .modified ? .all : policy, isNew: isNew))
         }
         adding[ObjectIdentifier(object)] = nil
         type.place(object, key)
@@ -222,12 +222,15 @@ public struct _WriteTarget {
     let key: ObjectKey
     let property: ManagedProperty
     let policy: Realm.UpdatePolicy
+    /// The object was made a moment ago: what equals the content of a fresh row is there already.
+    let isNew: Bool
 
-    init(_ type: SessionType, _ key: ObjectKey, _ property: ManagedProperty, _ policy: Realm.UpdatePolicy) {
+    init(_ type: SessionType, _ key: ObjectKey, _ property: ManagedProperty, _ policy: Realm.UpdatePolicy, isNew: Bool = false) {
         self.type = type
         self.key = key
         self.property = property
         self.policy = policy
+        self.isNew = isNew
     }
 
     private var column: Column {
@@ -235,13 +238,39 @@ public struct _WriteTarget {
         return column
     }
 
-    func write(_ value: _Stored) { type.session.write(value, to: column, of: key, in: type, policy) }
+    func write(_ value: _Stored) {
+        let column = column
+        if isNew, let plain = value.plain, _WriteTarget.isFresh(plain, column) { return }
+        type.session.write(value, to: column, of: key, in: type, policy)
+    }
+
+    /// Null, zero or nothing, as cells of new rows are. Decimals are left to be written: they have many zeros.
+    private static func isFresh(_ value: Mixed, _ column: Column) -> Bool {
+        if column.isNullable { return value == .null }
+        switch value {
+        case .int(let v): return v == 0
+        case .bool(let v): return !v
+        case .float(let v): return v.bitPattern == 0
+        case .double(let v): return v.bitPattern == 0
+        case .string(let v): return v.isEmpty
+        case .binary(let v): return v.isEmpty
+        default: return false
+        }
+    }
 
     private func handle(_ kind: CollectionKind) -> CollectionHandle {
         CollectionHandle(type, TableEditor.Identity(table: type.tableKey, object: key, column: property.columnKey), kind)
     }
 
-    func writeList(_ values: [_Stored]) { handle(.list).replaceAll(values, policy) }
-    func writeSet(_ values: [_Stored]) { handle(.set).replaceAll(values, policy) }
-    func writeMap(_ entries: [(String, _Stored)]) { handle(.dictionary).replaceAll(entries, policy) }
+    func writeList(_ values: [_Stored]) {
+        if !isNew || !values.isEmpty { handle(.list).replaceAll(values, policy) }
+    }
+
+    func writeSet(_ values: [_Stored]) {
+        if !isNew || !values.isEmpty { handle(.set).replaceAll(values, policy) }
+    }
+
+    func writeMap(_ entries: [(String, _Stored)]) {
+        if !isNew || !entries.isEmpty { handle(.dictionary).replaceAll(entries, policy) }
+    }
 }

@@ -6,10 +6,13 @@ enum ValueInput {
     /// Nil for nil, `NSNull` and any depth of optionals around nil.
     static func unwrap(_ value: Any?) -> Any? {
         guard let value else { return nil }
-        if value is NSNull { return nil }
+        if type(of: value) == NSNull.self { return nil }
         if let optional = value as? any OptionalProtocol { return unwrap(optional._anyWrapped) }
         return value
     }
+
+    /// The value where it is an object. Casting would first make a Foundation object of a dictionary or a text, to see whether that is one.
+    static func object(_ value: Any) -> ObjectBase? { type(of: value) is ObjectBase.Type ? value as? ObjectBase : nil }
 
     static func message(_ value: Any?, _ shape: _PropertyShape, _ path: String) -> String {
         let text = unwrap(value).map { "'\($0)' of type '\(type(of: $0))'" } ?? "'nil'"
@@ -114,8 +117,8 @@ enum ValueInput {
     }
 
     private static func convertObject(_ value: Any, to type: ObjectBase.Type?) -> ObjectBase? {
-        guard let type else { return value as? ObjectBase }
-        if let object = value as? ObjectBase {
+        guard let type else { return object(value) }
+        if let object = object(value) {
             // A managed embedded object has its parent already: another place gets a copy of it.
             if Swift.type(of: object) == type, !(object.block != nil && type.isEmbedded()) { return object }
             if object is DynamicObject, object.schemaName == type.className(), !type.isEmbedded() { return object }
@@ -191,11 +194,13 @@ enum ValueInput {
     /// Calls `body` with the values that `input` has for the properties `names`.
     static func forEachValue(of input: Any, _ className: String, _ names: some Collection<String>, _ body: (String, Any?) -> Void) {
         guard let input = unwrap(input) else { misuse("Must provide a non-nil value to make an object of class '\(className)'.") }
-        switch input {
-        case let object as ObjectBase:
+        if let object = object(input) {
             for name in names {
                 if let access = object.propertyAccess(name) { body(name, object.dynamicValue(access)) }
             }
+            return
+        }
+        switch input {
         case let dictionary as [String: Any?]:
             for name in names {
                 if let value = dictionary[name] { body(name, value) }
