@@ -2,17 +2,18 @@ import SystemCalls
 
 /// Runs `body` once for each system call that it makes, and makes that call fail.
 ///
-/// Round n lets the n-th selected call fail with `code`, once; `body` must throw or cope. The sweep ends with the first round in
+/// Round n lets the n-th selected call fail with an error, once; `body` must throw or cope. The sweep ends with the first round in
 /// which no call is left to fail. `check` runs after each round, without faults: it looks whether everything is still sound.
 ///
 /// - Parameters:
+///   - codes: the errors, one a round, in turn.
 ///   - selects: the calls that count; all by default.
 ///   - roundsMax: a body that makes more calls than this is not swept to its end, which is an error.
 ///   - prepare: builds a fresh state before each round, without faults.
 /// - Returns: the number of rounds in which a call failed.
 @discardableResult
 public func sweepFaults<State>(
-    code: Int32, selects: @escaping (InterceptedCall) -> Bool = { _ in true }, roundsMax: Int = 2000,
+    codes: [Int32], selects: @escaping (InterceptedCall) -> Bool = { _ in true }, roundsMax: Int = 2000,
     prepare: (_ round: Int) throws -> State,
     _ body: (State) throws -> Void, check: (State, _ error: (any Error)?) throws -> Void
 ) throws -> Int {
@@ -22,7 +23,7 @@ public func sweepFaults<State>(
         SystemCallInterception.hook = {
             guard selects($0) else { return nil }
             calls += 1
-            return calls == round + 1 ? code : nil
+            return calls == round + 1 ? codes[round % codes.count] : nil
         }
         var thrown: (any Error)?
         do {
@@ -33,6 +34,16 @@ public func sweepFaults<State>(
         if calls <= round { return round }
     }
     throw SweepError(roundsMax: roundsMax)
+}
+
+/// The same with one error for all rounds.
+@discardableResult
+public func sweepFaults<State>(
+    code: Int32, selects: @escaping (InterceptedCall) -> Bool = { _ in true }, roundsMax: Int = 2000,
+    prepare: (_ round: Int) throws -> State,
+    _ body: (State) throws -> Void, check: (State, _ error: (any Error)?) throws -> Void
+) throws -> Int {
+    try sweepFaults(codes: [code], selects: selects, roundsMax: roundsMax, prepare: prepare, body, check: check)
 }
 
 /// Starts a process again and again that kills itself at its n-th step, n = 1, 2, ..., until one ends by itself.

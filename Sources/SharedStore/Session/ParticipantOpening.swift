@@ -107,6 +107,10 @@ extension Participant {
         do {
             let status = try SystemCalls.status(descriptor, path: path)
             if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
+            if isInitiator && options.durability != .memoryOnly, try isRemnantOfCreation(descriptor, status.size, options, path) {
+                try SystemCalls.truncate(descriptor, to: 0, path: path)
+                return try DatabaseFile(backend: backend)
+            }
             // A page of ciphertext without one of content: nothing that was ever encrypted (file-format-3 8.8).
             if options.encryptionKey != nil, status.size > 0, PageGeometry.plainSize(fileSize: status.size) == 0, options.durability != .memoryOnly {
                 throw OpenError.notEncrypted(path: path)
@@ -115,6 +119,26 @@ extension Participant {
         } catch {
             backend.close()
             throw error
+        }
+    }
+
+    /// What is left where the making of a new file was cut short (`DatabaseFile.initialize`), by a full disk or a power cut: bytes
+    /// without any content, to be made a database anew.
+    ///
+    /// Of a plain file zeros, fewer than a header's sector; of an encrypted one at most its first page, written for the first time, with
+    /// its metadata or its data missing. A whole first page under another key is none, nor is a plain database.
+    private static func isRemnantOfCreation(
+        _ descriptor: SystemCalls.Descriptor, _ size: Int, _ options: ParticipantOptions, _ path: String
+    ) throws -> Bool {
+        let limit = options.encryptionKey == nil ? FileHeader.byteCount : 2 * PageGeometry.pageByteCount
+        if size == 0 || size > limit { return false }
+        return try withUnsafeTemporaryAllocation(byteCount: limit, alignment: 8) { buffer in
+            let count = try SystemCalls.read(descriptor, into: buffer, at: 0, path: path)
+            func isZero(_ range: Range<Int>) -> Bool { buffer[range.clamped(to: 0..<count)].allSatisfy { $0 == 0 } }
+            if options.encryptionKey == nil { return isZero(0..<limit) }
+            if count >= FileHeader.byteCount, let start = buffer.baseAddress, FileHeader(start).mnemonic == FileHeader.mnemonic { return false }
+            let half = PageGeometry.entryByteCount / 2, page = PageGeometry.pageByteCount
+            return isZero(half..<page) && (isZero(0..<half) || isZero(page..<2 * page))
         }
     }
 

@@ -64,7 +64,8 @@ public final class DatabaseFile: Sendable {
 
     /// Makes an empty file a database that was never committed to: one page, beginning with a header (file-format-1 1.1).
     ///
-    /// The header is written first, by one call: who dies here leaves an empty file, or one that can be opened.
+    /// The header is written first, by one call, and synced before the file gets its size: who dies here leaves an empty file, one that
+    /// can be opened, or a few bytes that the next initiator knows for what they are (`Participant.isRemnantOfCreation`).
     public func initialize(durability: Durability) throws {
         var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
         try withUnsafeMutableBytes(of: &bytes) {
@@ -72,6 +73,7 @@ public final class DatabaseFile: Sendable {
             try backend.write(UnsafeRawBufferPointer($0), at: 0)
         }
         try backend.flush()
+        if durability == .full { try backend.syncData() }
         try backend.preallocate(to: SystemCalls.pageSize)
         if durability == .full { try backend.syncData() }
     }

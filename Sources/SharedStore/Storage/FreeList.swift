@@ -31,12 +31,8 @@ final class FreeList {
     init(_ memory: Memory, _ snapshot: Snapshot) throws {
         self.snapshot = snapshot
         blocks = RawList()
-        do {
-            try FreeList.read(memory, snapshot, into: blocks)
-        } catch {
-            blocks.free()
-            throw error
-        }
+        // Where this throws, all properties are set, so `deinit` runs and frees the list.
+        try FreeList.read(memory, snapshot, into: blocks)
     }
 
     deinit { blocks.free() }

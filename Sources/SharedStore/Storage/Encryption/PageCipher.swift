@@ -9,24 +9,35 @@ final class PageCipher {
 
     /// - Throws: `PageCipherError` where the library refuses the algorithms.
     init(key: EncryptionKey) throws {
-        guard let e = EVP_CIPHER_CTX_new(), let d = EVP_CIPHER_CTX_new(), let algorithm = EVP_MAC_fetch(nil, "HMAC", nil),
-              let m = EVP_MAC_CTX_new(algorithm) else { throw PageCipherError.unavailable }
-        EVP_MAC_free(algorithm)
+        let algorithm = EVP_MAC_fetch(nil, "HMAC", nil)
+        defer { EVP_MAC_free(algorithm) }
+        let contexts = (EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), algorithm.flatMap { EVP_MAC_CTX_new($0) })
+        guard let e = contexts.0, let d = contexts.1, let m = contexts.2 else {
+            EVP_CIPHER_CTX_free(contexts.0)
+            EVP_CIPHER_CTX_free(contexts.1)
+            EVP_MAC_CTX_free(contexts.2)
+            throw PageCipherError.unavailable
+        }
         encryption = e
         decryption = d
         authentication = m
         let ok = key.withBytes { bytes -> Bool in
             let p = bytes.bindMemory(to: UInt8.self).baseAddress!
-            var digest = Array("SHA224".utf8CString)
-            return digest.withUnsafeMutableBufferPointer { name in
-                var parameters = [OSSL_PARAM_construct_utf8_string("digest", name.baseAddress, 0), OSSL_PARAM_construct_end()]
-                return EVP_EncryptInit_ex(e, EVP_aes_256_cbc(), nil, p, nil) == 1 && EVP_DecryptInit_ex(d, EVP_aes_256_cbc(), nil, p, nil) == 1
-                    && EVP_CIPHER_CTX_set_padding(e, 0) == 1 && EVP_CIPHER_CTX_set_padding(d, 0) == 1
-                    && EVP_MAC_init(m, p + 32, 32, &parameters) == 1
+            // The parameters keep the pointers to both names: a string literal passed as such would be a copy that is gone by then.
+            return PageCipher.digestName.withMemoryRebound(to: CChar.self, capacity: 7) { name in
+                PageCipher.digestParameter.withMemoryRebound(to: CChar.self, capacity: 7) { parameter in
+                    var parameters = [OSSL_PARAM_construct_utf8_string(parameter, UnsafeMutablePointer(mutating: name), 0), OSSL_PARAM_construct_end()]
+                    return EVP_EncryptInit_ex(e, EVP_aes_256_cbc(), nil, p, nil) == 1 && EVP_DecryptInit_ex(d, EVP_aes_256_cbc(), nil, p, nil) == 1
+                        && EVP_CIPHER_CTX_set_padding(e, 0) == 1 && EVP_CIPHER_CTX_set_padding(d, 0) == 1
+                        && EVP_MAC_init(m, p + 32, 32, &parameters) == 1
+                }
             }
         }
         if !ok { throw PageCipherError.unavailable }
     }
+
+    private static var digestParameter: UnsafePointer<UInt8> { ("digest" as StaticString).utf8Start }
+    private static var digestName: UnsafePointer<UInt8> { ("SHA224" as StaticString).utf8Start }
 
     deinit {
         EVP_CIPHER_CTX_free(encryption)
