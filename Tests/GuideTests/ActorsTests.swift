@@ -8,7 +8,7 @@ actor Diary {
     private var realm: Realm!
 
     init() async throws {
-        realm = try await Realm.open()                  // belongs to this actor
+        realm = try await Realm(actor: self)            // belongs to this actor
     }
 
     func record(_ name: String, wingspan: Double) async throws {

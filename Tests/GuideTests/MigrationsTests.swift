@@ -133,7 +133,7 @@ final class MigrationsTests: GuideTestCase {
         }
         // end
         XCTAssertThrowsError(try Realm(configuration: configuration)) { error in
-            XCTAssertEqual((error as? Realm.Error)?.code, .schemaMismatch)
+            XCTAssertEqual((error as? Realm.Error)?.errorCode, .schemaMismatch)
             XCTAssertTrue("\(error)".contains("Nest.finder"), "\(error)")
         }
     }
