@@ -32,7 +32,6 @@ let package = Package(
         .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
 
         // What can be made with the object API: the guide's samples are in Tests/GuideTests, whole programs here.
-        .executableTarget(name: "TaskList", dependencies: ["RealmSwift"], path: "Examples/TaskList"),
         .executableTarget(name: "SeedBuilder", dependencies: ["RealmSwift", "SharedStore"], path: "Examples/SeedBuilder", exclude: ["phrases.json"]),
 
         // Programs of the developers: measured, fuzzed, killed.
@@ -49,7 +48,7 @@ let package = Package(
         // Models in a module of their own, as an application has them: what the compiler makes of them across modules is tested.
         .target(name: "RealmSwiftTestModels", dependencies: ["RealmSwift"], path: "Tests/RealmSwiftTestModels"),
         .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "TestSupport", "TestParticipant"]),
-        .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "TaskList", "SeedBuilder"]),
+        .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "SeedBuilder"]),
         .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),

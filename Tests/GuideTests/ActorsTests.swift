@@ -55,8 +55,6 @@ func countBirds(_isolation actor: isolated any Actor = #isolation) async throws 
 final class ActorsTests: GuideTestCase {
     private let scratch = ScratchDirectory("Actors")
 
-    override class var types: [ObjectBase.Type] { super.types + [Position.self] }
-
     override func setUp() {
         super.setUp()
         Realm.Configuration.defaultConfiguration.fileURL = URL(fileURLWithPath: scratch.file("guide.realm"))

@@ -3,8 +3,6 @@ import RealmSwift
 import XCTest
 
 final class CollectionsTests: GuideTestCase {
-    override class var types: [ObjectBase.Type] { super.types + [Position.self] }
-
     private func makeWatcher(_ realm: Realm) throws -> Watcher {
         try realm.write {
             realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["count": 1], ["count": 2], ["count": 3]]] as [String: Any])

@@ -42,7 +42,9 @@ final class FilesTests: GuideTestCase {
 
     func testInMemory() throws {
         // sample: files-memory
-        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: "scratchpad"))
+        var configuration = Realm.Configuration.defaultConfiguration
+        configuration.inMemoryIdentifier = "scratchpad"
+        let realm = try Realm(configuration: configuration)
         // end
         XCTAssertNil(realm.configuration.fileURL)
     }
@@ -50,7 +52,10 @@ final class FilesTests: GuideTestCase {
     func testReadOnly() throws {
         let url = try makeFile("fixed.realm")
         // sample: files-read-only
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: url, readOnly: true))
+        var configuration = Realm.Configuration.defaultConfiguration
+        configuration.fileURL = url
+        configuration.readOnly = true
+        let realm = try Realm(configuration: configuration)
         print(realm.objects(Bird.self).count)
         // end
         XCTAssertEqual(realm.objects(Bird.self).count, 1)

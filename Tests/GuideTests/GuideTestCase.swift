@@ -11,7 +11,7 @@ class GuideTestCase: XCTestCase {
     private var saved = Realm.Configuration.defaultConfiguration
 
     /// The classes of the guide's application; the test bundle has many more, which do not belong to it.
-    class var types: [ObjectBase.Type] { [Bird.self, Sighting.self, Watcher.self, Place.self, Station.self, Journal.self] }
+    class var types: [ObjectBase.Type] { [Bird.self, Sighting.self, Watcher.self, Place.self, Position.self, Station.self, Journal.self] }
 
     override func setUp() {
         saved = Realm.Configuration.defaultConfiguration

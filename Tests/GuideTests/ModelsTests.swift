@@ -97,7 +97,7 @@ class WatcherRow: Projection<Watcher> {
 // end
 
 final class ModelsTests: GuideTestCase {
-    override class var types: [ObjectBase.Type] { super.types + [Position.self, Enclosure.self, Aviary.self] }
+    override class var types: [ObjectBase.Type] { super.types + [Enclosure.self, Aviary.self] }
 
     func testDefaultsAndWhatIsStored() throws {
         let realm = try Realm()

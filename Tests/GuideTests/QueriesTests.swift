@@ -3,8 +3,6 @@ import RealmSwift
 import XCTest
 
 final class QueriesTests: GuideTestCase {
-    override class var types: [ObjectBase.Type] { super.types + [Position.self] }
-
     private func makeRealm() throws -> Realm {
         let realm = try Realm()
         try realm.write {

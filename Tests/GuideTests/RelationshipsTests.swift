@@ -36,8 +36,6 @@ class Position: EmbeddedObject {
 // end
 
 final class RelationshipsTests: GuideTestCase {
-    override class var types: [ObjectBase.Type] { super.types + [Position.self] }
-
     func testLinks() throws {
         let realm = try Realm()
         // sample: relationships-links

@@ -4,7 +4,6 @@ import TestSupport
 import XCTest
 
 final class ThreadsTests: GuideTestCase {
-    override class var types: [ObjectBase.Type] { super.types + [Position.self] }
     private let scratch = ScratchDirectory("Threads")
 
     override func setUp() {

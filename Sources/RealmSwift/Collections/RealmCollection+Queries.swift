@@ -27,14 +27,16 @@ extension RealmCollection {
 
     /// The elements for which a predicate in the language of queries holds. `%@` stands for the next argument.
     ///
-    /// A text that cannot be read, an unknown property or a value of a wrong type stop the process.
+    /// `SORT(path DESC)`, `DISTINCT(path)` and `LIMIT(n)` may stand behind the condition. A text that cannot be read, an unknown property or
+    /// a value of a wrong type stop the process.
     public func filter(_ predicateFormat: String, _ args: Any...) -> Results<Element> {
         filter(NSPredicate(format: predicateFormat, argumentArray: args as [Any?]))
     }
 
     public func filter(_ predicate: NSPredicate) -> Results<Element> {
         let core = _core.results()
-        return Results(core.filtered(PredicateFormat.syntax(predicate, core.session)))
+        let query = PredicateFormat.query(predicate, core.session)
+        return Results(query.orderings.reduce(core.filtered(query.predicate)) { $0.ordered($1) })
     }
 
     // MARK: Order

@@ -89,6 +89,10 @@ final class ResultsCore {
         if case .collection(let handle) = source, handle.elementType == nil {
             misuse("Querying is currently only implemented for arrays of Realm Objects")
         }
+        // Filters are asked before orderings, which would let others into the limit.
+        if selection.orderings.contains(where: { if case .limit = $0 { true } else { false } }) {
+            misuse("Results with a LIMIT cannot be filtered further: put the whole condition before the LIMIT")
+        }
         var selection = selection
         selection.filters.append(predicate)
         return ResultsCore(session, source, selection)

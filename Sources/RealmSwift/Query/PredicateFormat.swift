@@ -10,7 +10,17 @@ enum PredicateFormat {
 
     // MARK: Predicates
 
+    /// A condition and the orderings that may stand behind it (query-language 11).
+    ///
     /// - Parameter session: where the arguments that are objects must be.
+    static func query(_ predicate: NSPredicate, _ session: Session) -> (predicate: QuerySyntax.Predicate, orderings: [QuerySyntax.Ordering]) {
+        if let format = format(of: predicate) {
+            let syntax = parse(format.text, format.arguments, session)
+            return (syntax.predicate, syntax.orderings)
+        }
+        return (syntax(predicate, session), [])
+    }
+
     static func syntax(_ predicate: NSPredicate, _ session: Session) -> QuerySyntax.Predicate {
         if let compound = predicate as? NSCompoundPredicate {
             let parts = compound.subpredicates.map { syntax($0, session) }
@@ -22,17 +32,23 @@ enum PredicateFormat {
         }
         // What has no text of ours is `NSPredicate(value:)`; a block of somebody else's cannot be turned into a query.
         for value in [true, false] where predicate.isEqual(NSPredicate(value: value)) { return .always(value) }
-        let probe = Probe()
-        _ = predicate.evaluate(with: probe)
-        guard let format = probe.format else { misuse("Predicates with blocks cannot be used in queries") }
-        return syntax(format.text, format.arguments, session)
+        guard let format = format(of: predicate) else { misuse("Predicates with blocks cannot be used in queries") }
+        let syntax = parse(format.text, format.arguments, session)
+        if !syntax.orderings.isEmpty { misuse("A predicate within another one cannot sort, be distinct or have a limit: \"\(format.text)\"") }
+        return syntax.predicate
     }
 
-    static func syntax(_ text: String, _ arguments: [Any?], _ session: Session) -> QuerySyntax.Predicate {
+    /// Nil for predicates that were not made from a text.
+    private static func format(of predicate: NSPredicate) -> (text: String, arguments: [Any?])? {
+        if predicate is NSCompoundPredicate { return nil }
+        let probe = Probe()
+        _ = predicate.evaluate(with: probe)
+        return probe.format
+    }
+
+    private static func parse(_ text: String, _ arguments: [Any?], _ session: Session) -> QuerySyntax {
         do {
-            let syntax = try QuerySyntax(parsing: text, arguments: arguments.map { argument($0, session) })
-            if !syntax.orderings.isEmpty { misuse("A predicate cannot sort: use sorted(byKeyPath:)") }
-            return syntax.predicate
+            return try QuerySyntax(parsing: text, arguments: arguments.map { argument($0, session) })
         } catch let error as QueryError {
             misuse("Invalid predicate \"\(text)\": \(error.message) (at byte \(error.offset))")
         } catch {

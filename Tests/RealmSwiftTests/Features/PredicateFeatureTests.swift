@@ -160,5 +160,8 @@ final class PredicateFeatureTests: RealmTestCase {
         XCTAssertEqual(keys(realm, "string.@size == 3"), "bc")
         XCTAssertEqual(keys(realm, "#any.@type == 'null' OR int == 1").isEmpty, false)
         XCTAssertEqual(keys(realm, "ints[0] == 10"), "b")
+        XCTAssertEqual(realm.objects(AllTypes.self).filter("TRUEPREDICATE SORT(key DESC) LIMIT(2)").map(\.key).joined(), "cb")
+        XCTAssertEqual(realm.objects(AllTypes.self).filter("TRUEPREDICATE DISTINCT(bool)").sorted(byKeyPath: "key").count,
+                       Set(realm.objects(AllTypes.self).map(\.bool)).count)
     }
 }

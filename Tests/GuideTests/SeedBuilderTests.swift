@@ -4,57 +4,16 @@ import SharedStore
 import TestSupport
 import XCTest
 
-/// The programs in `Examples/`, as processes.
-final class ExampleTests: XCTestCase {
-    private let scratch = ScratchDirectory("Examples")
+/// `Examples/SeedBuilder`, as a build job runs it.
+final class SeedBuilderTests: XCTestCase {
+    private let scratch = ScratchDirectory("SeedBuilder")
 
     @discardableResult
-    private func run(_ product: String, _ arguments: String..., code: Int32 = 0, file: StaticString = #filePath, line: UInt = #line) throws -> String {
-        let child = try ChildProcess(product: product, arguments)
+    private func run(_ arguments: String..., code: Int32 = 0, file: StaticString = #filePath, line: UInt = #line) throws -> String {
+        let child = try ChildProcess(product: "SeedBuilder", arguments)
         XCTAssertEqual(child.waitForEnd(seconds: 30), code, child.errors, file: file, line: line)
         return code == 0 ? child.output : child.errors
     }
-
-    func testTheTaskListInOneTerminal() throws {
-        let path = scratch.file("tasks.realm")
-        XCTAssertEqual(try run("TaskList", path, "add", "Feed the cat"), "added 1\n")
-        XCTAssertEqual(try run("TaskList", path, "add", "Water", "the", "plants"), "added 2\n")
-        XCTAssertEqual(try run("TaskList", path, "done", "1"), "done: Feed the cat\n")
-        XCTAssertEqual(try run("TaskList", path, "list"), "1 [x] Feed the cat\n2 [ ] Water the plants\n")
-        XCTAssertEqual(try run("TaskList", path, "remove", "1"), "removed: Feed the cat\n")
-        XCTAssertEqual(try run("TaskList", path, "list"), "1 [ ] Water the plants\n")
-    }
-
-    func testTheTaskListSaysWhatIsWrong() throws {
-        let path = scratch.file("tasks.realm")
-        XCTAssertEqual(try run("TaskList", path, "done", "7", code: 1), "TaskList: there is no task 7: the list has 0\n")
-        XCTAssertTrue(try run("TaskList", path, "sing", code: 64).hasPrefix("usage: TaskList FILE add TITLE\n"))
-        XCTAssertTrue(try run("TaskList", path, "done", "first", code: 64).contains("'first' is no number"))
-    }
-
-    func testASecondTerminalSeesEachChangeWithItsPlace() throws {
-        let path = scratch.file("tasks.realm")
-        try run("TaskList", path, "add", "Feed the cat")
-        try run("TaskList", path, "add", "Water the plants")
-        let watcher = try ChildProcess(product: "TaskList", [path, "watch"])
-        func expect(_ line: String, at where_: UInt = #line) { XCTAssertEqual(watcher.readLine(seconds: 20), line, watcher.errors, line: where_) }
-        expect("2 tasks")
-        expect("1 [ ] Feed the cat")
-        expect("2 [ ] Water the plants")
-        try run("TaskList", path, "add", "Write to Ida")
-        expect("+ 3 [ ] Write to Ida")
-        try run("TaskList", path, "done", "2")
-        expect("~ 2 [x] Water the plants")
-        try run("TaskList", path, "remove", "1")
-        expect("- 1 [ ] Feed the cat")
-        try run("TaskList", path, "done", "2")
-        expect("~ 2 [x] Write to Ida")
-        watcher.signal(SIGTERM)
-        XCTAssertEqual(watcher.waitForEnd(), -SIGTERM)
-        XCTAssertEqual(try run("TaskList", path, "list"), "1 [x] Water the plants\n2 [x] Write to Ida\n")
-    }
-
-    // MARK: Seed
 
     private var phrases: String { Fixtures.packageRoot.appendingPathComponent("Examples/SeedBuilder/phrases.json").path }
 
@@ -62,7 +21,7 @@ final class ExampleTests: XCTestCase {
         let folder = scratch.file("app")
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let path = folder + "/phrases.realm"
-        let line = try run("SeedBuilder", phrases, path, "--schema-version", "3")
+        let line = try run(phrases, path, "--schema-version", "3")
         XCTAssertTrue(line.hasPrefix("\(path): 2 topics, 3 phrases, "), line)
         XCTAssertTrue(line.hasSuffix(" bytes, sound\n"), line)
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder), ["phrases.realm"], "nothing but the seed")
@@ -88,7 +47,7 @@ final class ExampleTests: XCTestCase {
 
     func testASeedIsInstalledAndWrittenTo() throws {
         let path = scratch.file("phrases.realm")
-        try run("SeedBuilder", phrases, path)
+        try run(phrases, path)
         let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("live.realm")), objectTypes: [AppTopic.Topic.self, AppTopic.Phrase.self],
                                                 seedFilePath: URL(fileURLWithPath: path))
         let realm = try Realm(configuration: configuration)
@@ -98,12 +57,12 @@ final class ExampleTests: XCTestCase {
 
     func testABadInputLeavesTheOldSeed() throws {
         let path = scratch.file("phrases.realm"), input = scratch.file("bad.json")
-        try run("SeedBuilder", phrases, path)
+        try run(phrases, path)
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         try #"[{"name": "A", "phrases": []}, {"name": "A", "phrases": []}]"#.write(toFile: input, atomically: true, encoding: .utf8)
-        XCTAssertEqual(try run("SeedBuilder", input, path, code: 1), "SeedBuilder: the topic 'A' occurs twice\n")
+        XCTAssertEqual(try run(input, path, code: 1), "SeedBuilder: the topic 'A' occurs twice\n")
         try "[{]".write(toFile: input, atomically: true, encoding: .utf8)
-        XCTAssertTrue(try run("SeedBuilder", input, path, code: 1).hasPrefix("SeedBuilder: "))
+        XCTAssertTrue(try run(input, path, code: 1).hasPrefix("SeedBuilder: "))
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before)
         XCTAssertFalse(FileManager.default.fileExists(atPath: path + ".partial"))
     }
