@@ -33,7 +33,7 @@ final class ChangesTests: GuideTestCase {
         // sample: crud-nested
         try realm.write {
             realm.create(Sighting.self, value: [
-                "count": 4,
+                "number": 4,
                 "bird": wren,
                 "place": ["name": "Hedge"],
             ] as [String: Any])
@@ -94,7 +94,7 @@ final class ChangesTests: GuideTestCase {
     func testDeleting() throws {
         let realm = try Realm()
         try realm.write {
-            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["count": 1], ["count": 2]]] as [String: Any])
+            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["number": 1], ["number": 2]]] as [String: Any])
             realm.add([Bird("Wren", wingspan: 0.15), Bird("Robin", wingspan: 0.21)])
         }
         let ida = realm.objects(Watcher.self).first!

@@ -5,7 +5,7 @@ import XCTest
 final class CollectionsTests: GuideTestCase {
     private func makeWatcher(_ realm: Realm) throws -> Watcher {
         try realm.write {
-            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["count": 1], ["count": 2], ["count": 3]]] as [String: Any])
+            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["number": 1], ["number": 2], ["number": 3]]] as [String: Any])
         }
     }
 
@@ -40,16 +40,16 @@ final class CollectionsTests: GuideTestCase {
         // sample: collections-list
         let sightings = ida.sightings
         try realm.write {
-            sightings.append(Sighting(value: ["count": 4]))
-            sightings.insert(Sighting(value: ["count": 0]), at: 0)
+            sightings.append(Sighting(value: ["number": 4]))
+            sightings.insert(Sighting(value: ["number": 0]), at: 0)
             sightings.move(from: 0, to: 4)
             sightings.swapAt(0, 1)
             sightings.remove(at: 2)                     // leaves the list; is not deleted
         }
-        print(sightings.map(\.count))
-        let many = sightings.where { $0.count >= 2 }    // a list can be queried too
+        print(sightings.map(\.number))
+        let many = sightings.where { $0.number >= 2 }    // a list can be queried too
         // end
-        XCTAssertEqual(sightings.map(\.count), [2, 1, 4, 0])
+        XCTAssertEqual(sightings.map(\.number), [2, 1, 4, 0])
         XCTAssertEqual(many.count, 2)
         XCTAssertEqual(realm.objects(Sighting.self).count, 5)
     }
@@ -130,8 +130,8 @@ final class CollectionsTests: GuideTestCase {
     func testUnmanagedCollections() {
         // sample: collections-unmanaged
         let watcher = Watcher()
-        watcher.sightings.append(Sighting(value: ["count": 7]))     // in memory only
-        print(watcher.sightings.first?.count ?? 0)
+        watcher.sightings.append(Sighting(value: ["number": 7]))     // in memory only
+        print(watcher.sightings.first?.number ?? 0)
         // end
         XCTAssertEqual(watcher.sightings.count, 1)
     }
@@ -141,7 +141,7 @@ final class CollectionsTests: GuideTestCase {
         let ida = try makeWatcher(realm)
         // sample: collections-any-collection
         func total(_ sightings: AnyRealmCollection<Sighting>) -> Int {
-            sightings.sum(of: \.count)
+            sightings.sum(of: \.number)
         }
         let one = total(AnyRealmCollection(ida.sightings))
         let other = total(AnyRealmCollection(realm.objects(Sighting.self)))

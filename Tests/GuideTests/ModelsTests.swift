@@ -12,14 +12,14 @@ enum Certainty: Int, PersistableEnum {
 class Sighting: Object {
     @Persisted(primaryKey: true) var id: ObjectId
     @Persisted(indexed: true) var day = Date()
-    @Persisted var count = 1
+    @Persisted var number = 1
     @Persisted var certainty = Certainty.seen
     @Persisted var remark: String?          // may be nil
     @Persisted var bird: Bird?
     @Persisted var place: Place?
     @Persisted(originProperty: "sightings") var watchers: LinkingObjects<Watcher>
 
-    var isFlock: Bool { count > 20 }        // computed: not stored
+    var isFlock: Bool { number > 20 }        // computed: not stored
     var isSelected = false                  // without @Persisted: not stored
 }
 // end
@@ -87,12 +87,12 @@ class Draft: Object {
 class SightingRow: Projection<Sighting> {
     @Projected(\Sighting.bird?.name) var title
     @Projected(\Sighting.place?.name) var spot
-    @Projected(\Sighting.count) var count
+    @Projected(\Sighting.number) var number
 }
 
 class WatcherRow: Projection<Watcher> {
     @Projected(\Watcher.name) var name
-    @Projected(\Watcher.sightings.projectTo.count) var counts: ProjectedCollection<Int>
+    @Projected(\Watcher.sightings.projectTo.number) var numbers: ProjectedCollection<Int>
 }
 // end
 
@@ -113,7 +113,7 @@ final class ModelsTests: GuideTestCase {
         try realm.write { realm.add(sighting) }
         XCTAssertTrue(sighting.isSelected)
         XCTAssertFalse(try XCTUnwrap(realm.objects(Sighting.self).first).isFlock)
-        XCTAssertEqual(realm.schema["Sighting"]?.properties.map(\.name), ["id", "day", "count", "certainty", "remark", "bird", "place", "watchers"])
+        XCTAssertEqual(realm.schema["Sighting"]?.properties.map(\.name), ["id", "day", "number", "certainty", "remark", "bird", "place", "watchers"])
     }
 
     func testMappedTypes() throws {
@@ -168,21 +168,21 @@ final class ModelsTests: GuideTestCase {
         let realm = try Realm()
         try realm.write {
             let watcher = realm.create(Watcher.self, value: ["name": "Ida"])
-            watcher.sightings.append(Sighting(value: ["bird": Bird("Wren", wingspan: 0.15), "place": ["name": "Hedge"], "count": 2] as [String: Any]))
+            watcher.sightings.append(Sighting(value: ["bird": Bird("Wren", wingspan: 0.15), "place": ["name": "Hedge"], "number": 2] as [String: Any]))
         }
         // sample: models-projection-use
-        for row in realm.objects(SightingRow.self).filter("count > 1") {
-            print(row.title ?? "unknown", row.spot ?? "somewhere", row.count)
+        for row in realm.objects(SightingRow.self).filter("number > 1") {
+            print(row.title ?? "unknown", row.spot ?? "somewhere", row.number)
         }
-        let counts = realm.objects(WatcherRow.self).first!.counts
-        print(counts.reduce(0, +))
+        let numbers = realm.objects(WatcherRow.self).first!.numbers
+        print(numbers.reduce(0, +))
         // end
         let row = try XCTUnwrap(realm.objects(SightingRow.self).first)
         XCTAssertEqual(row.title, "Wren")
         XCTAssertEqual(row.spot, "Hedge")
-        XCTAssertEqual(Array(counts), [2])
-        try realm.write { row.count = 3 }
-        XCTAssertEqual(row.rootObject.count, 3)
+        XCTAssertEqual(Array(numbers), [2])
+        try realm.write { row.number = 3 }
+        XCTAssertEqual(row.rootObject.number, 3)
     }
 
     func testObjectsByName() throws {

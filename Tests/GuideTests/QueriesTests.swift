@@ -13,8 +13,8 @@ final class QueriesTests: GuideTestCase {
             pond.position = Position(latitude: 52.52, longitude: 13.4)
             let ida = realm.create(Watcher.self, value: ["name": "Ida"])
             ida.sightings.append(objectsIn: [
-                Sighting(value: ["bird": wren, "count": 2, "day": day, "remark": "nest in the ivy"] as [String: Any]),
-                Sighting(value: ["bird": crane, "count": 80, "day": day + 86400, "place": pond, "certainty": Certainty.photographed] as [String: Any]),
+                Sighting(value: ["bird": wren, "number": 2, "day": day, "remark": "nest in the ivy"] as [String: Any]),
+                Sighting(value: ["bird": crane, "number": 80, "day": day + 86400, "place": pond, "certainty": Certainty.photographed] as [String: Any]),
             ])
             ida.favourites["dawn"] = robin
             let tom = realm.create(Watcher.self, value: ["name": "Tom", "mentor": ida])
@@ -28,10 +28,10 @@ final class QueriesTests: GuideTestCase {
         let realm = try makeRealm()
         let sightings = realm.objects(Sighting.self), watchers = realm.objects(Watcher.self)
         // sample: queries-typed
-        let flocks = sightings.where { $0.count > 20 && $0.certainty == .photographed }
+        let flocks = sightings.where { $0.number > 20 && $0.certainty == .photographed }
         let cranes = sightings.where { $0.bird.name == "Crane" }
-        let few = sightings.where { $0.count.contains(1...5) || $0.remark == nil }
-        let named = sightings.where { $0.bird.name.in(["Wren", "Robin"]) && !($0.count > 10) }
+        let few = sightings.where { $0.number.contains(1...5) || $0.remark == nil }
+        let named = sightings.where { $0.bird.name.in(["Wren", "Robin"]) && !($0.number > 10) }
         // end
         XCTAssertEqual(flocks.count, 1)
         XCTAssertEqual(cranes.count, 1)
@@ -46,9 +46,9 @@ final class QueriesTests: GuideTestCase {
         XCTAssertEqual(names.map(\.name).sorted(), ["Crane", "Robin"])
 
         // sample: queries-typed-collections
-        let busy = watchers.where { $0.sightings.count > 1 && $0.sightings.count.sum > 50 }
+        let busy = watchers.where { $0.sightings.count > 1 && $0.sightings.number.sum > 50 }
         let patient = watchers.where { $0.sightings.certainty == .heard }                           // any of them
-        let sure = watchers.where { ($0.sightings.count > 1 && $0.sightings.certainty == .photographed).count >= 1 }    // one that is both
+        let sure = watchers.where { ($0.sightings.number > 1 && $0.sightings.certainty == .photographed).count >= 1 }    // one that is both
         let dawn = watchers.where { $0.favourites.keys == "dawn" && $0.favourites["dawn"].name == "Robin" }
         // end
         XCTAssertEqual(busy.map(\.name), ["Ida"])
@@ -63,7 +63,7 @@ final class QueriesTests: GuideTestCase {
         let name = "Crane", start = Date(timeIntervalSince1970: 1_700_000_000)
         // sample: queries-text
         let cranes = sightings.filter("bird.name == %@ AND day > %@", name, start)
-        let some = sightings.filter("count BETWEEN {2, 100} OR remark == nil")
+        let some = sightings.filter("number BETWEEN {2, 100} OR remark == nil")
         let either = sightings.filter("bird.name IN %@", ["Wren", "Robin"])
         let like = sightings.filter("remark CONTAINS[c] 'NEST' OR bird.name LIKE '?ob*'")
         let path = sightings.filter("%K >= %@", "bird.wingspan", 0.2)
@@ -76,9 +76,9 @@ final class QueriesTests: GuideTestCase {
 
         // sample: queries-text-collections
         let patient = watchers.filter("ANY sightings.certainty == %@", Certainty.heard)
-        let busy = watchers.filter("sightings.@sum.count > 50 AND sightings.@count > 1")
+        let busy = watchers.filter("sightings.@sum.number > 50 AND sightings.@count > 1")
         let none = watchers.filter("NONE sightings.bird.isMigratory == true")
-        let sure = watchers.filter("SUBQUERY(sightings, $s, $s.count > 1 AND $s.certainty == %@).@count > 0", Certainty.photographed)
+        let sure = watchers.filter("SUBQUERY(sightings, $s, $s.number > 1 AND $s.certainty == %@).@count > 0", Certainty.photographed)
         // end
         XCTAssertEqual(patient.map(\.name), ["Tom"])
         XCTAssertEqual(busy.map(\.name), ["Ida"])
@@ -87,18 +87,18 @@ final class QueriesTests: GuideTestCase {
 
         // sample: queries-predicate
         let heard = NSPredicate(format: "certainty == %@", Certainty.heard)
-        let many = NSPredicate(format: "count > %d", 20)
+        let many = NSPredicate(format: "number > %d", 20)
         let found = sightings.filter(NSCompoundPredicate(orPredicateWithSubpredicates: [heard, many]))
         // end
         XCTAssertEqual(found.count, 2)
 
         // sample: queries-language
-        let top = sightings.filter("count > 0 SORT(count DESC) LIMIT(1)")
-        let twice = sightings.filter("count * 2 > 100")
+        let top = sightings.filter("number > 0 SORT(number DESC) LIMIT(1)")
+        let twice = sightings.filter("number * 2 > 100")
         let linked = realm.objects(Bird.self).filter("@links.Sighting.bird.@count > 0")
         // end
-        XCTAssertEqual(top.map(\.count), [80])
-        XCTAssertEqual(twice.map(\.count), [80])
+        XCTAssertEqual(top.map(\.number), [80])
+        XCTAssertEqual(twice.map(\.number), [80])
         XCTAssertEqual(linked.count, 3)
     }
 
@@ -107,11 +107,11 @@ final class QueriesTests: GuideTestCase {
         // sample: queries-chain
         let sightings = realm.objects(Sighting.self)
             .where { $0.bird.isMigratory }
-            .filter("count > 0")
+            .filter("number > 0")
             .sorted(by: [SortDescriptor(keyPath: "bird.name"), SortDescriptor(keyPath: \Sighting.day, ascending: false)])
         print(sightings.first?.bird?.name ?? "none")
         for sighting in sightings.prefix(10) {
-            print(sighting.count)
+            print(sighting.number)
         }
         // end
         XCTAssertEqual(sightings.map { $0.bird?.name }, ["Crane", "Robin"])
@@ -128,10 +128,10 @@ final class QueriesTests: GuideTestCase {
         let realm = try makeRealm()
         // sample: queries-aggregates
         let sightings = realm.objects(Sighting.self)
-        let total = sightings.sum(of: \.count)
-        let largest = sightings.max(of: \.count)
+        let total = sightings.sum(of: \.number)
+        let largest = sightings.max(of: \.number)
         let first: Date? = sightings.min(ofProperty: "day")
-        let mean: Double? = sightings.average(ofProperty: "count")
+        let mean: Double? = sightings.average(ofProperty: "number")
         // end
         XCTAssertEqual(total, 83)
         XCTAssertEqual(largest, 80)
@@ -149,8 +149,8 @@ final class QueriesTests: GuideTestCase {
         let box = GeoBox(bottomLeft: (52, 13), topRight: (53, 14))!
         let inBox = realm.objects(Sighting.self).filter("place.position IN %@", box)
         // end
-        XCTAssertEqual(near.map(\.count), [80])
-        XCTAssertEqual(inBox.map(\.count), [80])
+        XCTAssertEqual(near.map(\.number), [80])
+        XCTAssertEqual(inBox.map(\.number), [80])
     }
 
     func testValuesOfEveryType() throws {

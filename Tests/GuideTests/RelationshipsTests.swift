@@ -42,7 +42,7 @@ final class RelationshipsTests: GuideTestCase {
         let ida = Watcher(value: ["name": "Ida"])
         let tom = Watcher(value: ["name": "Tom"])
         tom.mentor = ida
-        tom.sightings.append(Sighting(value: ["count": 3]))
+        tom.sightings.append(Sighting(value: ["number": 3]))
         tom.friends.insert(ida)
         tom.favourites["song"] = Bird("Blackbird", wingspan: 0.36)
         try realm.write {
@@ -105,14 +105,14 @@ final class RelationshipsTests: GuideTestCase {
     func testQueriesAcrossLinks() throws {
         let realm = try Realm()
         try realm.write {
-            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["count": 30, "place": ["name": "Pond"]]]] as [String: Any])
-            realm.create(Watcher.self, value: ["name": "Tom", "sightings": [["count": 1]]] as [String: Any])
+            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["number": 30, "place": ["name": "Pond"]]]] as [String: Any])
+            realm.create(Watcher.self, value: ["name": "Tom", "sightings": [["number": 1]]] as [String: Any])
         }
         // sample: relationships-query
         let lucky = realm.objects(Watcher.self).where { $0.sightings.count > 0 && $0.sightings.place.name == "Pond" }
         let idas = realm.objects(Sighting.self).where { $0.watchers.name == "Ida" }
         // end
         XCTAssertEqual(lucky.map(\.name), ["Ida"])
-        XCTAssertEqual(idas.map(\.count), [30])
+        XCTAssertEqual(idas.map(\.number), [30])
     }
 }

@@ -14,9 +14,9 @@ enum PredicateFormat {
     ///
     /// - Parameter session: where the arguments that are objects must be.
     static func query(_ predicate: NSPredicate, _ session: Session) -> (predicate: QuerySyntax.Predicate, orderings: [QuerySyntax.Ordering]) {
-        if let format = format(of: predicate) {
-            let syntax = parse(format.text, format.arguments, session)
-            return (syntax.predicate, syntax.orderings)
+        if let text = format(of: predicate) {
+            let query = parse(text.text, text.arguments, session)
+            return (query.predicate, query.orderings)
         }
         return (syntax(predicate, session), [])
     }
@@ -32,10 +32,10 @@ enum PredicateFormat {
         }
         // What has no text of ours is `NSPredicate(value:)`; a block of somebody else's cannot be turned into a query.
         for value in [true, false] where predicate.isEqual(NSPredicate(value: value)) { return .always(value) }
-        guard let format = format(of: predicate) else { misuse("Predicates with blocks cannot be used in queries") }
-        let syntax = parse(format.text, format.arguments, session)
-        if !syntax.orderings.isEmpty { misuse("A predicate within another one cannot sort, be distinct or have a limit: \"\(format.text)\"") }
-        return syntax.predicate
+        guard let text = format(of: predicate) else { misuse("Predicates with blocks cannot be used in queries") }
+        let query = parse(text.text, text.arguments, session)
+        if !query.orderings.isEmpty { misuse("A predicate within another one cannot sort, be distinct or have a limit: \"\(text.text)\"") }
+        return query.predicate
     }
 
     /// Nil for predicates that were not made from a text.
