@@ -106,20 +106,18 @@ extension ObjectBase {
     // MARK: By name
 
     final func managedValue(_ property: ManagedProperty) -> Any? {
-        if property.slot >= ManagedProperty.computedSlots { return linkingObjects(property, DynamicObject.self) }
-        if property.isCollection { return dynamicCollection(property) }
+        if property.slot >= ManagedProperty.computedSlots { return declaredCollection(property) ?? linkingObjects(property, DynamicObject.self) }
+        if property.isCollection { return declaredCollection(property) ?? DynamicCollections.make(property.property, collectionHandle(property.slot)) }
         let stored = _readCell(self, property.slot)
         // What a dynamic object links to is dynamic too: its reader knows no classes.
         if self is DynamicObject, case .plain(.link) = stored.content { return stored.object(as: DynamicObject.self) }
         return stored.dynamicValue
     }
 
-    /// A collection of which only the schema is known: the one of the declared property where there is one, else of dynamic elements.
-    private final func dynamicCollection(_ property: ManagedProperty) -> Any? {
-        if let info = managedType?.info, property.property.index >= 0, type(of: self) == info.type {
-            return info.properties[property.property.index].wrapper.collection(of: self, slot: property.slot)
-        }
-        return DynamicCollections.make(property.property, collectionHandle(property.slot))
+    /// A collection in the type of the declared property; nil where only the schema is known.
+    private final func declaredCollection(_ property: ManagedProperty) -> Any? {
+        guard let info = managedType?.info, property.property.index >= 0, type(of: self) == info.type else { return nil }
+        return info.properties[property.property.index].wrapper.collection(of: self, slot: property.slot)
     }
 }
 

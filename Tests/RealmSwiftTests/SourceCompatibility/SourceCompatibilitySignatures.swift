@@ -140,6 +140,55 @@ final class SourceCompatibilitySignatures: XCTestCase {
         XCTAssertEqual(names.joinedText, "a, b")
     }
 
+    func testTheAlgorithmsOfTheStandardLibrary() throws {
+        let realm = try Realm(configuration: Library.configuration(name))
+        try realm.write {
+            for (isbn, pages) in [("1", 30), ("2", 10), ("3", 20)] { realm.create(Book.self, value: ["isbn": isbn, "pages": pages, "title": "t" + isbn] as [String: Any]) }
+        }
+        let books = realm.objects(Book.self)
+        XCTAssertEqual(books.sorted { $0.pages < $1.pages }.map(\.isbn), ["2", "3", "1"])
+        XCTAssertEqual(books.sorted(by: { $0.pages > $1.pages }).map(\.isbn), ["1", "3", "2"])
+        XCTAssertEqual(books.max { $0.pages < $1.pages }?.isbn, "1")
+        XCTAssertEqual(books.min(by: { $0.pages < $1.pages })?.isbn, "2")
+        XCTAssertEqual(Array(books.filter { $0.pages > 10 }.map(\.isbn)), ["1", "3"])
+        XCTAssertEqual(books.compactMap { $0.pages > 10 ? $0.isbn : nil }.count, 2)
+        XCTAssertEqual(books.flatMap { [$0.isbn, $0.title] }.count, 6)
+        XCTAssertEqual(books.reduce(into: 0) { $0 += Int($1.pages) }, 60)
+        XCTAssertEqual(books.first { $0.pages == 20 }?.isbn, "3")
+        XCTAssertEqual(books.firstIndex { $0.pages == 20 }, 2)
+        XCTAssertEqual(books.firstIndex(of: books[1]), 1)
+        XCTAssertEqual(books.lastIndex { $0.pages > 5 }, 2)
+        XCTAssertTrue(books.allSatisfy { $0.pages > 5 } && !books.isEmpty && books.contains { $0.isbn == "2" })
+        XCTAssertEqual(books.dropLast().count, 2)
+        XCTAssertEqual(books.prefix { $0.pages > 20 }.count, 1)
+        XCTAssertEqual(Array(books.reversed().map(\.isbn)), ["3", "2", "1"])
+        XCTAssertEqual(Dictionary(uniqueKeysWithValues: books.map { ($0.isbn, $0.pages) })["2"], 10)
+        XCTAssertEqual(Dictionary(grouping: books) { $0.pages > 15 }[true]?.count, 2)
+        XCTAssertEqual(Set(books.map(\.pages)), [10, 20, 30])
+        XCTAssertNotNil(books.randomElement())
+        XCTAssertEqual(books.shuffled().count, 3)
+        XCTAssertEqual(Array(books.indices), [0, 1, 2])
+        var seen = 0
+        books.forEach { seen += Int($0.pages) }
+        for (index, book) in books.enumerated() where index > 0 { seen += Int(book.pages) }
+        XCTAssertEqual(seen, 90)
+        let lazily = books.lazy.map { $0.title }
+        XCTAssertEqual(lazily.first, "t1")
+        XCTAssertEqual(books.elementsEqual(Array(books)), true)
+        XCTAssertEqual((books[0]["shelves"] as? LinkingObjects<Shelf>)?.count, 0)
+        let slice: Slice<Results<Book>> = books[1...]
+        XCTAssertEqual(slice.map(\.isbn), ["2", "3"])
+        var list = RealmSwift.List<Int>()
+        list.append(objectsIn: [3, 1, 2])
+        list.sort()
+        list.reverse()
+        list.swapAt(0, 2)
+        XCTAssertEqual(Array(list), [1, 2, 3])
+        list.shuffle()
+        XCTAssertEqual(list.sorted { $0 < $1 }, [1, 2, 3])
+        XCTAssertEqual(list.partition { $0 > 2 }, 2)
+    }
+
     func testEveryModelOfTheProcessIsInTheDefaultSchema() throws {
         let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name))
         XCTAssertNotNil(realm.schema["Shelf"])
