@@ -7,6 +7,8 @@ import RealmSwiftTestModels
 ///     add PATH NAME [KEY]    adds a dog; prints how many there are
 ///     names PATH [KEY]       prints the names of all dogs, in order of names
 ///     hold PATH              opens the file, prints "open", and waits for a line of standard input
+///     hold-write PATH        begins a write transaction in a way that may end on any thread, prints "writing", and waits for a line
+///     main-actor PATH        works on the main actor while worker threads serve it, as in a program with an asynchronous main
 ///
 /// KEY: 128 hexadecimal digits.
 @MainActor func runRealmCommand(_ arguments: [String]) throws -> Int32 {
@@ -29,9 +31,68 @@ import RealmSwiftTestModels
         fflush(nil)
         _ = readLine()
         withExtendedLifetime(realm) {}
+    case "hold-write":
+        let queue = DispatchQueue(label: "writer")
+        let realm = try queue.sync {
+            let realm = try Realm(configuration: configuration, queue: queue)
+            realm.beginWrite()
+            realm.add(Dog(name: "lost"))
+            return Kept(value: realm)
+        }
+        print("writing")
+        fflush(nil)
+        _ = readLine()
+        withExtendedLifetime(realm) {}
+    case "main-actor":
+        let finalConfiguration = configuration
+        Task { @MainActor in
+            do { try await workOnMainActor(finalConfiguration) } catch {
+                print("error \(error)")
+                exit(1)
+            }
+            fflush(nil)
+            exit(0)
+        }
+        dispatchMain()
     default: return 64
     }
     return 0
+}
+
+private struct Kept: @unchecked Sendable {
+    // Sendable: kept, not used.
+    let value: Realm
+}
+
+private func isOnFirstThread() -> Bool { Thread.isMainThread }
+
+/// Transactions of every kind, with suspensions in between, after which the code runs on whatever thread.
+@MainActor private func workOnMainActor(_ configuration: Realm.Configuration) async throws {
+    var sawWorker = false
+    let realm = try await Realm(configuration: configuration)
+    let dogs = realm.objects(Dog.self)
+    for round in 0..<10 {
+        realm.beginWrite()
+        realm.add(Dog(name: "by hand \(round)"))
+        try await Task.sleep(nanoseconds: 1_000_000)
+        try realm.commitWrite()
+        if !isOnFirstThread() { sawWorker = true }
+        try realm.write { realm.add(Dog(name: "write \(round)")) }
+        try await realm.asyncWrite { realm.add(Dog(name: "async \(round)")) }
+        await withCheckedContinuation { continuation in
+            realm.writeAsync({ realm.add(Dog(name: "block \(round)")) }, onComplete: { _ in continuation.resume() })
+        }
+    }
+    let other = Task.detached {
+        func add() throws {
+            let realm = try Realm(configuration: configuration)
+            try realm.write { realm.add(Dog(name: "other")) }
+        }
+        try add()
+    }
+    try await other.value
+    for _ in 0..<2000 where dogs.count == 40 { try await Task.sleep(nanoseconds: 1_000_000) }
+    print("\(dogs.count) \(sawWorker)")
 }
 
 private func bytes(_ text: String) -> Data {
