@@ -55,7 +55,7 @@ final class OverviewTests: RealmTestCase {
     }
 
     /// A program that is compiled here and linked to the library as a shared object has its own models found.
-    func testF012_aProgramUsesTheDynamicLibrary() throws {
+    func testF012_F045_F390_aProgramUsesTheDynamicLibraryAndHasItsModelsFound() throws {
         let scratch = ScratchDirectory(), products = ClientCompiler.products
         XCTAssertTrue(FileManager.default.fileExists(atPath: products + "/libRealmSwiftDynamic.so"))
         let program = #"""

@@ -188,15 +188,4 @@ final class SourceCompatibilitySignatures: XCTestCase {
         XCTAssertEqual(list.sorted { $0 < $1 }, [1, 2, 3])
         XCTAssertEqual(list.partition { $0 > 2 }, 2)
     }
-
-    func testEveryModelOfTheProcessIsInTheDefaultSchema() throws {
-        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name))
-        XCTAssertNotNil(realm.schema["Shelf"])
-        XCTAssertNotNil(realm.schema["Dog"])
-        XCTAssertNil(realm.schema["Hidden"])
-        XCTAssertNil(realm.schema["DynamicObject"])
-        XCTAssertEqual(Set(realm.schema.objectSchema.map(\.className)).count, realm.schema.objectSchema.count)
-        try realm.write { realm.add(Shelf(label: "a")) }
-        XCTAssertEqual(realm.objects(Shelf.self).count, 1)
-    }
 }
