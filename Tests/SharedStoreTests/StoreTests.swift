@@ -169,6 +169,34 @@ class StoreTests: XCTestCase {
         }
     }
 
+    /// The values of such a column stand in a list of the schema, which moves when a new value comes.
+    func testAnEnumeratedColumnTakesNewValuesWhileAnOldColumnIsKept() throws {
+        guard try key() == nil else { return }
+        let scratch = ScratchDirectory()
+        let path = scratch.file("trees.realm")
+        try FileManager.default.copyItem(atPath: Fixtures.core14 + "/trees.realm", toPath: path)
+        let store = try Store.open(path, options())
+        for isIndexed in [false, true] {
+            try store.write { transaction in
+                let small = try transaction.editor.editor(named: "class_Small")
+                let color = try small.column(named: "color")
+                XCTAssertTrue(color.isEnumerated)
+                if isIndexed { try small.addIndex(color.key) }
+                for i in 0..<30 {
+                    let row = try XCTUnwrap(try small.table.object(at: i % 10))
+                    try small.set(color, of: row.key, to: .string("color \(i) \(isIndexed)"))
+                    XCTAssertEqual(try small.table.find(row.key)?.string(color), "color \(i) \(isIndexed)")
+                }
+            }
+            try store.look { transaction in
+                let small = try XCTUnwrap(try transaction.group.table(ofClass: "Small"))
+                XCTAssertEqual(try small.object(at: 3)?.string(XCTUnwrap(small.column(named: "color"))), "color 23 \(isIndexed)")
+            }
+        }
+        try store.close()
+        try assertSound(path)
+    }
+
     func testSeveralThreadsWriteInTurnAndNothingIsLost() throws {
         let scratch = ScratchDirectory()
         let store = try Store.open(scratch.file("a.realm"), options())

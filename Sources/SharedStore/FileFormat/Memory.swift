@@ -13,6 +13,8 @@ public struct MemoryState {
     public var arenaLimit: Int
     /// The pages of an encrypted file, decrypted on first touch; nil for a plain file.
     public var pager: Unmanaged<PageSource>?
+    /// Of a write transaction: where the value lists of enumerated string columns are by now. Its arena keeps the object.
+    var movedLists: Unmanaged<MovedLists>?
 
     public init(base: UnsafeMutableRawPointer, fileLimit: Int) {
         self.base = base
@@ -20,7 +22,22 @@ public struct MemoryState {
         arenaStart = Int.max
         arenaLimit = Int.max
         pager = nil
+        movedLists = nil
     }
+}
+
+/// The value lists of enumerated string columns that a write transaction changed (file-format-2 3.6). A `Column` says where the list was
+/// when the column was read; whoever keeps one over a change finds the list here.
+final class MovedLists {
+    private struct Place: Hashable {
+        var table: TableKey
+        var column: ColumnKey
+    }
+    private var refs: [Place: Int] = [:]
+
+    func set(_ ref: Int, _ column: ColumnKey, of table: TableKey) { refs[Place(table: table, column: column)] = ref }
+    func ref(_ column: ColumnKey, of table: TableKey) -> Int? { refs.isEmpty ? nil : refs[Place(table: table, column: column)] }
+    func removeAll() { refs.removeAll() }
 }
 
 /// Makes bytes of an encrypted file readable in the reserved span before they are touched (file-format-3 section 8).

@@ -33,6 +33,7 @@ public final class Arena {
         var live = 0
     }
     private let counters: UnsafeMutablePointer<Counters>
+    let movedLists = MovedLists()
 
     public init(memory: Memory, end: Int, commit: @escaping (Int) throws -> Void) {
         self.memory = memory
@@ -42,6 +43,7 @@ public final class Arena {
         counters.initialize(to: Counters())
         recycled.resize(Arena.recycledUnits + 1)
         for i in 0...Arena.recycledUnits { recycled[i] = 0 }
+        memory.state.pointee.movedLists = Unmanaged.passUnretained(movedLists)
     }
 
     deinit {
@@ -156,6 +158,7 @@ public final class Arena {
     public func reset(fileLimit: Int, arenaStart: Int) {
         while let units = recycledUsed.popLast() { recycled[units] = 0 }
         releasedBlocks.removeAll()
+        movedLists.removeAll()
         counters.pointee = Counters()
         memory.state.pointee.fileLimit = fileLimit
         memory.state.pointee.arenaStart = arenaStart

@@ -29,3 +29,12 @@
     /// Formats 21 and 22 keep a dictionary as a cluster tree with hashes for keys.
     @inline(__always) var hasOldDictionaries: Bool { format < 23 }
 }
+
+extension Memory {
+    /// Ref of the value list of an enumerated string column, also where the write transaction has changed it since the column was read.
+    @inline(__always)
+    func enumerationRef(_ column: Column) -> Int {
+        guard let moved = state.pointee.movedLists else { return column.enumerationRef }
+        return moved._withUnsafeGuaranteedRef { $0.ref(column.key, of: column.table) } ?? column.enumerationRef
+    }
+}

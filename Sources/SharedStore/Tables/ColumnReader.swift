@@ -36,7 +36,7 @@ public enum ColumnReader {
         case .double: self = .double(try DoubleLeaf(memory, ref))
         case .string:
             self = column.isEnumerated
-                ? .enumeratedString(try EnumStringLeaf(memory, ref, keys: StringLeaf(memory, column.enumerationRef)))
+                ? .enumeratedString(try EnumStringLeaf(memory, ref, keys: StringLeaf(memory, memory.enumerationRef(column))))
                 : .string(try StringLeaf(memory, ref))
         case .binary: self = .binary(try BinaryLeaf(memory, ref))
         case .timestamp: self = .timestamp(try TimestampLeaf(memory, ref))

@@ -66,7 +66,7 @@ extension ObjectRow {
 
     @inline(__always)
     private func enumeration(_ column: Column) throws -> EnumStringLeaf {
-        try EnumStringLeaf(memory, cluster.requiredRef(column.leafIndex &+ 1), keys: StringLeaf(memory, column.enumerationRef))
+        try EnumStringLeaf(memory, cluster.requiredRef(column.leafIndex &+ 1), keys: StringLeaf(memory, memory.enumerationRef(column)))
     }
 
     public func binary(_ column: Column) throws -> [UInt8]? {
@@ -215,7 +215,7 @@ extension ClusterLeaf {
     /// The leaf of an enumerated string column (one with `column.isEnumerated`).
     @inline(__always)
     public func enumeratedStrings(_ column: Column) throws -> EnumStringLeaf {
-        let leaf = try EnumStringLeaf(memory, columnRef(column.key), keys: StringLeaf(memory, column.enumerationRef))
+        let leaf = try EnumStringLeaf(memory, columnRef(column.key), keys: StringLeaf(memory, memory.enumerationRef(column)))
         if leaf.count != count { throw countError(column, leaf.count) }
         return leaf
     }

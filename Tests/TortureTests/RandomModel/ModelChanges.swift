@@ -7,6 +7,8 @@ struct ModelChanges {
     var random: SplitMix
     /// What was changed by an operation meant for it, and not in passing.
     private(set) var coverage: Set<String> = []
+    /// What was done last, for messages.
+    private(set) var lastOperation = ""
     private let objectLimits: [TableKey: Int]
     private var nextName = 0
 
@@ -49,6 +51,7 @@ struct ModelChanges {
 
     mutating func step(_ group: GroupEditor) throws {
         guard let key = any(world.order), let table = world.tables[key] else { return }
+        lastOperation = table.name
         switch number(100) {
         case 0..<12 where !world.isEmbedded(key): try create(group, table)
         case 12..<20: try delete(group, table)
@@ -62,6 +65,7 @@ struct ModelChanges {
 
     private mutating func create(_ group: GroupEditor, _ table: ModelTable) throws {
         if table.objects.count >= objectLimits[table.key] ?? 40 { return try delete(group, table) }
+        lastOperation = "create in \(table.name)"
         let editor = try group.editor(table.key)
         guard let primaryKey = table.columns.first(where: { $0.key == table.primaryKey }) else {
             let key = try editor.createObject()
@@ -79,6 +83,7 @@ struct ModelChanges {
 
     private mutating func delete(_ group: GroupEditor, _ table: ModelTable) throws {
         guard let key = anyObject(table.key) else { return }
+        lastOperation = "delete \(table.name) \(key)"
         try group.editor(table.key).deleteObject(key)
         world.delete(table.key, key)
     }
@@ -88,6 +93,7 @@ struct ModelChanges {
     private mutating func changeIndex(_ group: GroupEditor, _ table: ModelTable) throws {
         guard let column = any(table.columns), column.key != table.primaryKey else { return }
         let editor = try group.editor(table.key)
+        lastOperation = "index of \(table.name).\(editor.table.name(of: column))"
         if try editor.table.indexRef(of: column) != 0 { return try editor.removeIndex(column.key) }
         if column.type == .string && column.collection == nil && chance(40) { return try editor.addIndex(column.key, fullText: true) }
         guard TableEditor.isIndexable(column) else { return }
@@ -127,6 +133,7 @@ struct ModelChanges {
         if table.objects.isEmpty && table.kind == .topLevel { try create(group, table) }
         guard let key = anyObject(table.key), let old = world.tables[table.key]?.objects[key]?[column.key] else { return }
         let editor = try group.editor(table.key)
+        lastOperation = "change \(table.name).\(editor.table.name(of: column)) (\(column.type) \(column.attributes.rawValue)) of \(key)"
         if column.key == table.primaryKey {
             // The value that it has may be assigned.
             if case .scalar(let value) = old { try editor.set(column, of: key, to: value) }

@@ -75,12 +75,12 @@ extension ModelWorld {
             if let only {
                 for object in only[key] ?? [] {
                     let row = try table.find(object)
-                    if let found = try difference(model, row, object) { return found }
+                    if let found = try difference(model, table, row, object) { return found }
                 }
             } else {
                 var found: String?
                 try table.forEachObject { row in
-                    if found == nil { found = try difference(model, row, row.key) }
+                    if found == nil { found = try difference(model, table, row, row.key) }
                 }
                 if let found { return found }
             }
@@ -88,10 +88,12 @@ extension ModelWorld {
         return nil
     }
 
-    private func difference(_ model: ModelTable, _ row: ObjectRow?, _ key: ObjectKey) throws -> String? {
+    private func difference(_ model: ModelTable, _ table: Table, _ row: ObjectRow?, _ key: ObjectKey) throws -> String? {
         guard let row else { return model.objects[key] == nil ? nil : "\(model.name) \(key) is gone" }
         guard let expected = model.objects[key] else { return "\(model.name) \(key) should not be there" }
-        for column in model.columns {
+        for known in model.columns {
+            // A column is that of its version.
+            guard let column = table.column(known.key) else { return "a column of \(model.name) is gone" }
             let value = try Self.value(row, column)
             guard let wanted = expected[column.key] else { return "the model lacks a column of \(model.name)" }
             if !ModelValue.isSame(value, wanted) {

@@ -193,6 +193,7 @@ extension TableEditor {
         let list = try value.withBytes { try StringLeafEditor.insert(arena, arena.child(lists, column.specIndex), keys.count, $0) }
         arena.setElement(lists, column.specIndex, list)
         arena.setElement(spec, 4, lists)
+        arena.movedLists.set(list, column.key, of: table.key)
         try reloadSchema()
         return keys.count
     }
