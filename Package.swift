@@ -47,7 +47,9 @@ let package = Package(
         .testTarget(name: "ReplicationTests", dependencies: ["Replication", "TestSupport", "TestParticipant"]),
         // Models in a module of their own, as an application has them: what the compiler makes of them across modules is tested.
         .target(name: "RealmSwiftTestModels", dependencies: ["RealmSwift"], path: "Tests/RealmSwiftTestModels"),
-        .testTarget(name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "TestSupport", "TestParticipant"]),
+        .testTarget(
+            name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "SystemCalls", "TestSupport", "TestParticipant"],
+            resources: [.copy("Resources/bundled.realm")]),
         .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "SeedBuilder"]),
         .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),

@@ -267,7 +267,7 @@ public final class WriteTransaction {
         } else {
             try writer.deferSync(base, participant)
             // An encrypted page must not be written twice without a sync in between (file-format-3 section 8).
-            if writer.file.backend.contentAlignment > 1 { try writer.file.backend.syncData() }
+            if writer.file.backend.contentAlignment > 8 { try writer.file.backend.syncData() }
         }
         KillPoint.reach("C7.before")
         try lockFile.with(.list, deadline) {

@@ -1,6 +1,7 @@
 import Foundation
 import RealmSwiftTestModels
 import Synchronization
+import SystemCalls
 import TestSupport
 import XCTest
 @testable import RealmSwift
@@ -127,6 +128,32 @@ final class AsyncWriteTests: FileTestCase {
             }
         }
         XCTAssertEqual(done.wait(timeout: .now() + 10), .success)
+    }
+
+    /// What grouping is for, counted: syncs of the file.
+    func testAGroupOfCommitsSharesItsSyncs() throws {
+        let realm = try Realm(configuration: fileConfiguration())
+        try realm.write { realm.add(Dog()) }
+        func syncs(allowGrouping: Bool) -> Int {
+            let count = Atomic(0)
+            SystemCallInterception.hook = { call in
+                if call.name.hasSuffix("sync") { count.add(1, ordering: .relaxed) }
+                return nil
+            }
+            defer { SystemCallInterception.hook = nil }
+            for _ in 0..<16 {
+                realm.beginAsyncWrite {
+                    realm.add(Dog())
+                    realm.commitAsyncWrite(allowGrouping: allowGrouping)
+                }
+            }
+            XCTAssertTrue(spin { !realm.isPerformingAsynchronousWriteOperations })
+            return count.load(ordering: .relaxed)
+        }
+        let alone = syncs(allowGrouping: false), grouped = syncs(allowGrouping: true)
+        XCTAssertGreaterThanOrEqual(alone, 16)
+        XCTAssertLessThanOrEqual(grouped, 4, "alone they took \(alone)")
+        XCTAssertEqual(realm.objects(Dog.self).count, 33)
     }
 
     func testARealmInMemoryWritesAsynchronously() throws {

@@ -134,6 +134,7 @@ final class AsyncWrites {
         case .block(let block, let failed):
             pending.removeFirst()
             do { try beginInTurn() } catch {
+                if failed == nil { Logger.log(.error, .transaction) { "an asynchronous write could not begin: \(error)" } }
                 complete([Commit(id: next.id, completion: failed)], error)
                 ask()
                 return

@@ -112,6 +112,16 @@ final class FileFeatureTests: FileTestCase {
         assertTraps("read only write", "read-only Realms")
     }
 
+    func testF356_aFileThatComesWithTheProgramIsAResourceOfItsPackage() throws {
+        let bundled = try XCTUnwrap(Bundle.module.url(forResource: "bundled", withExtension: "realm"))
+        let realm = try Realm(configuration: Realm.Configuration(fileURL: bundled, readOnly: true, schemaVersion: 1, objectTypes: []))
+        XCTAssertEqual(realm.dynamicObjects("Dog").count, 46)
+        // To be written it is copied, most easily as a seed.
+        var writable = Realm.Configuration(fileURL: url(), schemaVersion: 1, objectTypes: [])
+        writable.seedFilePath = bundled
+        XCTAssertEqual(try Realm(configuration: writable).dynamicObjects("Person").count, 23)
+    }
+
     func testF333_aModelWhoseInitOpensARealmIsTold() {
         assertTraps("init opens a realm", "must not use Realms")
     }
