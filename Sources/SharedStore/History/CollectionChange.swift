@@ -105,6 +105,8 @@ public struct CollectionChange: Equatable, Sendable {
     public mutating func append(_ next: CollectionChange) {
         if next.isEmpty { return }
         var carried: [Move] = []
+        // Modified elements stay so where they go.
+        let carriedModifications = next.moves.filter { modifications.contains($0.from) }.map(\.to)
         for move in next.moves {
             if let earlier = moves.first(where: { $0.to == move.from }) {
                 carried.append(Move(from: earlier.from, to: move.to))
@@ -115,7 +117,9 @@ public struct CollectionChange: Equatable, Sendable {
         for position in Array(next.deletions).reversed() { erase(position) }
         for position in next.insertions { insert(position) }
         for position in next.modifications { set(position) }
+        for position in carriedModifications { set(position) }
         moves += carried
+        finish()
         modifiedSalts.formUnion(next.modifiedSalts)
         wasCleared = next.wasCleared || (wasCleared && next.insertions.isEmpty)
         ownerWasDeleted = ownerWasDeleted || next.ownerWasDeleted
