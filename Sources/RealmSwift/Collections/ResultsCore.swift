@@ -263,6 +263,22 @@ final class ResultsCore {
         }
     }
 
+    // MARK: For observers
+
+    var queryDependencies: QueryDependencies? { query?.dependencies }
+
+    /// The objects; nil where what they were found in is gone.
+    func observedKeys() -> [ObjectKey]? {
+        if case .keys(_, let keys) = current() { return keys }
+        return nil
+    }
+
+    /// The positions of the values in their collection; nil where that is gone.
+    func observedPositions() -> [Int]? {
+        if case .positions(_, let positions) = current() { return positions }
+        return nil
+    }
+
     // MARK: Place
 
     var isInvalidated: Bool {

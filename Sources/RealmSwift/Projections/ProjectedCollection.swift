@@ -1,4 +1,5 @@
 import Foundation
+internal import SharedStore
 
 /// A property of each element of a collection of objects: `person.dogs.projectTo.name`.
 ///
@@ -99,4 +100,28 @@ protocol AnyProjectedCollection {
 extension ProjectedCollection: AnyProjectedCollection {
     var elementPath: String { source.elementPath }
     var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
+}
+
+// MARK: Observing
+
+extension ProjectedCollection {
+    /// Calls `block` once with the collection as it is, then after every change of the objects' collection and of the property that is shown.
+    /// See `RealmCollection.observe(keyPaths:on:_:)`.
+    ///
+    /// - Parameter keyPaths: names of properties of the objects; nil: the one that is shown.
+    public func observe(
+        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<ProjectedCollection>) -> Void
+    ) -> NotificationToken {
+        let keyPaths = keyPaths ?? [source.elementPath]
+        return PlacedObservation.begin(
+            self, on: queue, unavailable: { if let error = $0 { block(.error(error)) } },
+            register: { collection, session in
+                collection.source.base.observePositions(session, keyPaths) { positions in
+                    guard let positions else { return block(.initial(collection)) }
+                    block(.update(
+                        collection, deletions: Array(positions.deletions), insertions: Array(positions.insertions),
+                        modifications: Array(positions.modificationsOld)))
+                }
+            })
+    }
 }

@@ -76,12 +76,3 @@ extension Realm {
     public var schema: Schema { session.schema }
     public var configuration: Configuration { session.configuration }
 }
-
-/// Keeps an observer alive: it is told of changes until the token is invalidated or goes.
-public class NotificationToken: @unchecked Sendable {
-    // Sendable: what a token does when it ends is safe on every thread; subclasses see to that.
-    init() {}
-
-    /// Ends the observation. After the call returns on the observer's thread it is not called any more.
-    public func invalidate() {}
-}

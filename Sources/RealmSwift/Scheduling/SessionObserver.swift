@@ -12,8 +12,23 @@ enum SessionStep {
 protocol SessionObserver: AnyObject {
     /// - Parameter old: where the session was, still held; nil where it was at no version.
     func session(_ session: Session, didAdvanceFrom old: SessionReader?, by step: SessionStep)
+    /// A write transaction began at the version where the session was; nothing was changed yet.
+    func sessionDidBeginWrite(_ session: Session)
+    /// A write transaction was undone.
+    func sessionDidCancelWrite(_ session: Session)
     /// There is a newer version, to which the session does not go by itself.
     func sessionNeedsRefresh(_ session: Session)
     /// All objects and collections of the session were invalidated.
     func sessionWasInvalidated(_ session: Session)
+    /// Observers are being called.
+    var isDelivering: Bool { get }
+    /// Calls observers of what they were not told yet.
+    func deliver()
+}
+
+extension SessionObserver {
+    func sessionDidBeginWrite(_ session: Session) {}
+    func sessionDidCancelWrite(_ session: Session) {}
+    var isDelivering: Bool { false }
+    func deliver() {}
 }

@@ -24,6 +24,12 @@ final class SessionWaker: @unchecked Sendable {
         }
     }
 
+    /// As `wake`, where the newest version is not the session's. At the session's place only.
+    func wakeIfBehind() {
+        guard let session, session.autorefresh, session.writer == nil, let version = session.currentReader?.version else { return }
+        if let newest = try? session.origin.newestVersion(), newest > version { wake() }
+    }
+
     /// Runs a block with the session at its place; does nothing where the session is gone by then.
     func schedule(_ block: @escaping @Sendable (Session) -> Void) {
         scheduler.schedule { [self] in

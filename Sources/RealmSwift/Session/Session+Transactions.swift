@@ -30,6 +30,7 @@ extension Session {
         if old?.version == writer.baseVersion {
             self.writer = writer
             forgetTables()
+            observer?.sessionDidBeginWrite(self)
             return
         }
         do {
@@ -91,6 +92,7 @@ extension Session {
         // The session is at the version that the transaction began with.
         forgetTables()
         asyncWrites?.ended(writer)
+        observer?.sessionDidCancelWrite(self)
     }
 
     /// Objects whose creation is undone stay invalid, whatever gets their keys later.
@@ -106,7 +108,11 @@ extension Session {
         checkConfinement()
         if isFrozen || writer != nil { return false }
         if configuration.readOnly { misuse("Read-only Realms do not change and cannot be refreshed.") }
-        return reading { try advanceToNewest() }
+        // An observer sees the state that it is told of.
+        if observer?.isDelivering == true { return false }
+        let isNewer = reading { try advanceToNewest() }
+        observer?.deliver()
+        return isNewer
     }
 
     private func advanceToNewest() throws -> Bool {
@@ -121,7 +127,7 @@ extension Session {
 
     /// Somebody else may have committed; called by the waker.
     func hearOfCommit() {
-        if isClosed || writer != nil { return }
+        if isClosed || writer != nil || observer?.isDelivering == true { return }
         guard let reader = currentReader else {
             // Whatever is read next is read from the newest version.
             if observer != nil && autorefresh { _ = try? advanceToNewest() }

@@ -171,18 +171,22 @@ public final class ObservationEngine {
         for observer in observers { try observer.advance(step, skipping: skipped) }
     }
 
-    /// The session let go of its version, and is at `group` again: which changes lie between is not known. Results are compared as they
-    /// are, objects and collections are observed no more.
+    /// The session is at `group`, and it is not known what happened since it was where observers know it. States are compared as far as they
+    /// are remembered; collections count as replaced.
     public func resume(_ group: Group) throws {
         ownCommits = []
-        graph = nil
-        observers.removeAll { !$0.canResume }
         if isIdle { return }
         let graph = try LinkGraph(group)
         self.graph = graph
         let step = ObservationStep(ChangeSet(), group, old: nil, graph)
         step.hasGap = true
         for observer in observers { try observer.advance(step, skipping: []) }
+    }
+
+    /// All accessors of the session were invalidated: objects and collections are observed no more, results are.
+    public func dropInvalidated() {
+        ownCommits = []
+        observers.removeAll { !$0.canResume }
     }
 
     // MARK: Delivery

@@ -35,6 +35,8 @@ public struct ObservedChange: Sendable {
         public internal(set) var wasDeleted = false
         /// Properties of the object that were assigned, or through which something changed that a key path names.
         public internal(set) var properties: Set<ObservedKeyPath.Step> = []
+        /// The key paths along which something changed.
+        public internal(set) var paths: Set<ObservedKeyPath> = []
         /// What the properties were before, as far as others changed them; none for collections and for changes of our own.
         public internal(set) var oldValues: [ColumnKey: Mixed] = [:]
 
@@ -74,5 +76,6 @@ extension ObservedChange.ObjectChange {
             oldValues[column] = value
         }
         properties.formUnion(next.properties)
+        paths.formUnion(next.paths)
     }
 }

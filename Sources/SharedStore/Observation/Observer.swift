@@ -39,7 +39,7 @@ public class Observer {
     var identity: ChangesetWriter.CollectionIdentity? { nil }
     /// Nothing will ever be told again.
     var isDead: Bool { false }
-    /// It can go on where it is not known what happened.
+    /// It goes on after all accessors of the session were invalidated.
     var canResume: Bool { false }
 
     init() {}
@@ -113,7 +113,8 @@ final class ObjectObserver: Observer {
         if wasDeleted { return .none }
         var change = ObservedChange.ObjectChange()
         let own = step.changes.tables[table]
-        if own?.deletions.contains(key) == true {
+        let isGone = try step.hasGap && step.group.table(table)?.find(key) == nil
+        if isGone || own?.deletions.contains(key) == true {
             wasDeleted = true
             change.wasDeleted = true
             return .object(change)
@@ -124,8 +125,9 @@ final class ObjectObserver: Observer {
             for column in columns { change.properties.insert(ObservedKeyPath.Step(table: table, column: column)) }
         }
         for path in filter.paths {
-            guard let first = path.steps.first, !change.properties.contains(first) else { continue }
-            if try step.check.isModified(key, along: path.steps[...]) { change.properties.insert(first) }
+            guard let first = path.steps.first, try step.check.isModified(key, along: path.steps[...]) else { continue }
+            change.properties.insert(first)
+            change.paths.insert(path)
         }
         if let old = step.old, !change.properties.isEmpty, let reading = try old.table(table), let row = try reading.find(key) {
             for property in change.properties where property.origin == nil {

@@ -96,7 +96,7 @@ final class CollectionTracker: PositionTracker {
         if isDead { return CollectionChange() }
         var change = step.changes.collections[collection] ?? CollectionChange()
         // What did not touch the owner did not touch the collection, and elements change only with their classes.
-        let mayHaveChanged = step.touches(collection.table, collection.object)
+        let mayHaveChanged = step.hasGap || step.touches(collection.table, collection.object)
         if !mayHaveChanged && change.isEmpty && (elementTable == .null || elements.isIdle(step.check, elementTable)) { return CollectionChange() }
         guard !change.ownerWasDeleted, let (found, salt) = try ObservedCollection.find(collection, in: step.group),
             found.isDictionary == isDictionary
@@ -105,7 +105,7 @@ final class CollectionTracker: PositionTracker {
             count = 0
             return end(oldCount: oldCount, tellsOfOwner: true)
         }
-        if salt != self.salt || !change.leads(from: count, to: found.count) {
+        if step.hasGap || salt != self.salt || !change.leads(from: count, to: found.count) {
             // Another collection in the same place, or a changeset that does not fit.
             change = CollectionChange(replacing: count, by: found.count)
         }

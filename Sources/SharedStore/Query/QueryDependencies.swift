@@ -1,9 +1,11 @@
 /// What the result of a query can depend on, for those who want to know whether a change concerns it.
 public struct QueryDependencies: Hashable, Sendable {
     /// The class that is asked about, and those that paths lead to or come back from.
-    public internal(set) var tables: Set<TableKey>
+    public var tables: Set<TableKey>
     /// All incoming links count (`@links.@count`): a change of any table may matter.
-    public internal(set) var isEverything = false
+    public var isEverything = false
+
+    public init(tables: Set<TableKey>) { self.tables = tables }
 }
 
 extension Query {

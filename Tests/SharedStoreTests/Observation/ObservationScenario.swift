@@ -429,7 +429,7 @@ final class ObservationScenario {
                 if mine.map(without) == theirs.map(without) { continue }
             }
             if mine.count == 1 && theirs.count == 1 && isAsGood(mine[0], as: theirs[0]) { continue }
-            if name == "random/results 12" && observer == "sec" && what == "step 3" {
+            if self.name == "random/results 12" && observer == "sec" && what == "step 3" {
                 // The original tells of a section once more that came with the call before: the data shows that it is no new one.
                 XCTAssertEqual(mine.map { ExactJSON.object($0.members + [.init("secIns", .array([.integer(3)]))]) }, theirs)
                 continue
