@@ -32,6 +32,7 @@ let package = Package(
         .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
 
         // What can be made with the object API: the guide's samples are in Tests/GuideTests, whole programs here.
+        .executableTarget(name: "TaskList", dependencies: ["RealmSwift"], path: "Examples/TaskList"),
         .executableTarget(name: "SeedBuilder", dependencies: ["RealmSwift", "SharedStore"], path: "Examples/SeedBuilder", exclude: ["phrases.json"]),
 
         // Programs of the developers: measured, fuzzed, killed.
@@ -50,7 +51,7 @@ let package = Package(
         .testTarget(
             name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "SystemCalls", "TestSupport", "TestParticipant"],
             resources: [.copy("Resources/bundled.realm")]),
-        .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "SeedBuilder"]),
+        .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "TaskList", "SeedBuilder"]),
         .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),

@@ -21,7 +21,7 @@ final class GuidePagesTests: XCTestCase {
         let root = Fixtures.packageRoot, guide = root.appendingPathComponent("Documentation/guide")
         var pages = try FileManager.default.contentsOfDirectory(at: guide, includingPropertiesForKeys: nil).filter { $0.pathExtension == "md" }
         pages += ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map { root.appendingPathComponent($0) }
-        XCTAssertGreaterThan(pages.count, 11)
+        XCTAssertGreaterThan(pages.count, 14)
         let index = try String(contentsOf: guide.appendingPathComponent("README.md"), encoding: .utf8)
         for page in pages {
             let text = try String(contentsOf: page, encoding: .utf8)
