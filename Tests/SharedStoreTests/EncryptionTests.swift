@@ -133,6 +133,69 @@ final class EncryptionTests: XCTestCase {
         XCTAssertThrowsError(try bytes(1).withUnsafeBytes { try other.write($0, at: Int.max - 3) })
     }
 
+    /// The counter is XORed to the first bytes of a page: where these change in the same way, the writer must leave a counter out, or the
+    /// page would have the ciphertext of before; readers must bear it, and no other gap.
+    func testACounterThatWouldRepeatTheCiphertextIsLeftOutAndReadersBearIt() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("pages")
+        let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+        defer { SystemCalls.close(fd) }
+        try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 4096))
+        let writer = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(1 << 20), byteCount: 1 << 20)
+        var page = [UInt8](repeating: 0x31, count: 4096)
+        func write(_ first: UInt8) throws {
+            page[0] = first
+            try page.withUnsafeBytes { try writer.write($0, at: 0) }
+            try writer.flush()
+        }
+        func entry() throws -> PageEntry {
+            try withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
+                _ = try SystemCalls.read(fd, into: buffer, at: 0)
+                return PageEntry(try XCTUnwrap(buffer.baseAddress))
+            }
+        }
+        func read() throws -> [UInt8] {
+            let base = try span(1 << 20)
+            try EncryptedPages(descriptor: fd, path: path, key: key(1), base: base, byteCount: 1 << 20).prepare(0, 4096)
+            return Array(UnsafeRawBufferPointer(start: base, count: 4096))
+        }
+        try write(0x31)
+        XCTAssertEqual(try entry().current.iv, 1)
+        // Counters 1 and 2 differ by 3.
+        try write(0x31 ^ 3)
+        XCTAssertEqual(try entry().current.iv, 3)
+        XCTAssertEqual(try read(), page)
+        try write(0x55)
+        XCTAssertEqual(try entry().current.iv, 4)
+        var bad = try entry()
+        bad.current.iv = 5
+        try withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
+            bad.store(to: try XCTUnwrap(buffer.baseAddress))
+            try SystemCalls.write(fd, UnsafeRawBufferPointer(buffer), at: 0)
+        }
+        XCTAssertThrowsError(try read()) { XCTAssertEqual(($0 as? DecryptionError)?.reason, .countersDisagree) }
+    }
+
+    /// A page that is overwritten as a whole is not taken for torn because somebody else wrote it since we read it.
+    func testAPageThatOthersWroteMeanwhileKeepsItsCountersGrowing() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("pages")
+        let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+        defer { SystemCalls.close(fd) }
+        try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 4096))
+        let a = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(1 << 20), byteCount: 1 << 20)
+        let b = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(1 << 20), byteCount: 1 << 20)
+        for (counter, writer) in [a, b, a, b, b, a].enumerated() {
+            writer.invalidate()
+            let page = (0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ counter &* 11) }
+            try page.withUnsafeBytes { try writer.write($0, at: 0) }
+            try writer.flush()
+            var found = [UInt8](repeating: 0, count: 8)
+            _ = try found.withUnsafeMutableBytes { try SystemCalls.read(fd, into: $0, at: 0) }
+            XCTAssertEqual(found.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) }, UInt32(counter + 1))
+        }
+    }
+
     func testKeysComeFromFilesAndVariablesAndAreNeverPrinted() throws {
         let scratch = ScratchDirectory()
         let raw = scratch.file("raw"), hex = scratch.file("hex"), bad = scratch.file("bad")

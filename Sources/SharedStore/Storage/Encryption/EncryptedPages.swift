@@ -68,6 +68,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     /// Metadata pages read in this generation, by block.
     private var blocks: [Int: [UInt8]] = [:]
     private var dirty: Set<Int> = []
+    /// Those of the dirty pages of which not all was overwritten: what the file holds of them was looked at under the write lock.
+    private var loadedForWriting: Set<Int> = []
     private var sealed: UnsafeMutableRawPointer
     private var scratch: UnsafeMutableRawPointer
     private let markers: (any PageWriteMarkers)?
@@ -231,7 +233,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         if tag.hasSameTag(as: e.current) {
             // No tag covers the counters, but every writer lets the latest follow the one before (file-format-3 8.4, 8.5): a damaged one,
             // or an entry that was read while it was written, would garble the first bytes of the page.
-            if e.previous.iv != 0 && e.current.iv != PageEntry.counter(after: e.previous.iv) { return .failure(.countersDisagree) }
+            if try e.previous.iv != 0 && !follows(e, position) { return .failure(.countersDisagree) }
             seal = e.current
         } else if e.previous.iv == 0 {
             return isZero(sealed) ? .zeros : .failure(.interruptedFirstWrite)
@@ -246,6 +248,19 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
 
     private func isZero(_ p: UnsafeMutableRawPointer) -> Bool {
         p.load(as: UInt8.self) == 0 && memcmp(p, p + 1, PageGeometry.pageByteCount - 1) == 0
+    }
+
+    /// The counter of the latest seal is the one after that of the seal before, or the one after that: a counter is left out where it would
+    /// have made the ciphertext of before once more, which happens since it is XORed to the first four bytes of the page.
+    private func follows(_ e: PageEntry, _ position: Int) throws -> Bool {
+        let next = PageEntry.counter(after: e.previous.iv)
+        if e.current.iv == next { return true }
+        if e.current.iv != PageEntry.counter(after: next) { return false }
+        let again = UnsafeMutableRawPointer.allocate(byteCount: PageGeometry.pageByteCount, alignment: 16)
+        defer { again.deallocate() }
+        try cipher.decrypt(sealed, into: scratch, iv: e.current.iv, position: position)
+        try cipher.encrypt(scratch, into: again, iv: next, position: position)
+        return try cipher.seal(again, iv: next).hasSameTag(as: e.previous)
     }
 
     /// True only from the fifth consecutive quiet look on (file-format-3 section 9).
@@ -306,6 +321,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             let position = page << 12
             if offset > position || end < position + PageGeometry.pageByteCount {
                 try loadLocked(page, forWriting: true)
+                if !dirty.contains(page) { loadedForWriting.insert(page) }
             }
             dirty.insert(page)
         }
@@ -326,9 +342,11 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             (base + (page << 12)).copyMemory(from: other.base + (page << 12), byteCount: PageGeometry.pageByteCount)
             if page < other.seals.count { remember(page, other.seals[page]) }
             dirty.insert(page)
+            if other.loadedForWriting.contains(page) { loadedForWriting.insert(page) }
             other.marks[page] = 0
         }
         other.dirty.removeAll()
+        other.loadedForWriting.removeAll()
     }
 
     /// Encrypts and writes the changed pages, ascending; entry, then data, back to back. Sync the file before the next flush.
@@ -338,6 +356,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         for page in dirty.sorted() {
             try writePage(page)
             dirty.remove(page)
+            loadedForWriting.remove(page)
         }
     }
 
@@ -347,6 +366,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         defer { pthread_mutex_unlock(lock) }
         for page in dirty { marks[page] = 0 }
         dirty.removeAll(keepingCapacity: true)
+        loadedForWriting.removeAll(keepingCapacity: true)
     }
 
     /// As `flush`; the memory of the written pages goes back to the system, and they are decrypted again when they are next touched.
@@ -357,6 +377,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         for page in pages {
             try writePage(page)
             dirty.remove(page)
+            loadedForWriting.remove(page)
         }
         guard let first = pages.first, let last = pages.last else { return }
         for page in first...last { marks[page] = 0 }
@@ -371,8 +392,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             let n = try SystemCalls.read(descriptor, into: buffer, at: PageGeometry.entryPosition(page: page), path: path)
             if n == PageGeometry.entryByteCount { e = PageEntry(buffer.baseAddress!) }
         }
-        // The data in the file may be that of the previous seal (a torn write): that one then counts as current.
-        if e.current.iv != 0, page < seals.count, seals[page].iv != 0, seals[page] == e.previous, seals[page] != e.current { e.current = e.previous }
+        // The data in the file may be that of the previous seal (a torn write): that one then counts as current. Where the whole page is
+        // written anew the seal that we remember may be older than what others wrote since, and says nothing.
+        if loadedForWriting.contains(page), e.current.iv != 0, page < seals.count, seals[page].iv != 0, seals[page] == e.previous, seals[page] != e.current { e.current = e.previous }
         e.previous = e.current
         repeat {
             e.current.iv = PageEntry.counter(after: e.current.iv)

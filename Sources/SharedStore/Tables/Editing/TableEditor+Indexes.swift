@@ -22,9 +22,10 @@ extension TableEditor {
 
     func isIndexed(_ column: Column) -> Bool { indexRoots[column.key.leafIndex] != 0 }
 
-    /// The column with the index that it has now: the caller's may be from before an index was added in this transaction.
+    /// The column with the index and the list of values that it has now: the caller's may be from before this transaction, or from before an
+    /// index was added in it.
     @inline(__always)
-    private func present(_ column: Column) -> Column { columns[column.key.leafIndex] ?? column }
+    func present(_ column: Column) -> Column { columns[column.key.leafIndex] ?? column }
 
     /// Adds `key` under a value of a scalar column, or under its words where the index is full text.
     func insertIntoIndex(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {

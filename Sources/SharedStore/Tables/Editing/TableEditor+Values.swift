@@ -9,7 +9,7 @@ extension TableEditor {
         try column.check(value, in: table)
         if table.primaryKeyColumn?.key == column.key {
             guard let row = try table.find(key) else { throw noSuchObject(key) }
-            if Mixed.compare(try row.value(column), value) != 0 { throw TableError.primaryKeyIsFixed(table: table.name) }
+            if Mixed.compare(try row.value(present(column)), value) != 0 { throw TableError.primaryKeyIsFixed(table: table.name) }
         }
         switch column.type {
         case .link: try setLink(column, key, value)
@@ -27,7 +27,7 @@ extension TableEditor {
     private func setPlain(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
         if isIndexed(column) {
             guard let row = try table.find(key) else { throw noSuchObject(key) }
-            try changeIndex(column, key, from: row.indexedValue(column), to: value)
+            try changeIndex(column, key, from: row.indexedValue(present(column)), to: value)
         }
         let row = try writableRow(key)
         let leaf = try cell(row, column)
