@@ -63,8 +63,8 @@ private final class ShelfModel {
 }
 
 @MainActor
-private func changeTitle(_ configuration: Realm.Configuration) throws -> [String] {
-    let realm = try Realm(configuration: configuration)
+private func changeTitle(_ configuration: Realm.Configuration) async throws -> [String] {
+    let realm = try await Realm(configuration: configuration)
     let shelf = Shelf(label: "a")
     shelf.place = ShelfPlace()
     let reader = Reader(value: [1, "Ann"] as [Any])
@@ -75,9 +75,9 @@ private func changeTitle(_ configuration: Realm.Configuration) throws -> [String
     }
     let model = ShelfModel(realm: realm)
     model.start(shelf, ReaderView(projecting: reader))
-    _ = spin { model.events.contains("books") && model.events.contains("titles") }
+    for _ in 0..<500 where !(model.events.contains("books") && model.events.contains("titles")) { try await Task.sleep(for: .milliseconds(10)) }
     try realm.write { shelf.books[0].title = "x" }
-    _ = spin { model.events.contains("books 1 [] [] [0]") }
+    for _ in 0..<500 where !model.events.contains("books 1 [] [] [0]") { try await Task.sleep(for: .milliseconds(10)) }
     model.stop()
     return model.events
 }
@@ -111,7 +111,7 @@ private actor Watcher {
 final class SourceCompatibilityObservation: XCTestCase {
     func testAViewModel() async throws {
         let configuration = Library.configuration(name)
-        let events = try await MainActor.run { try changeTitle(configuration) }
+        let events = try await changeTitle(configuration)
         XCTAssertTrue(events.contains("books 1 [] [] [0]"), "\(events)")
         XCTAssertTrue(events.contains("realm true false"), "\(events)")
     }
