@@ -19,8 +19,12 @@ struct Database {
     /// Signals that end the process first make it leave the session: a version that stays held would make the file grow until
     /// the session ends.
     static func open(_ invocation: Invocation) throws -> Database {
-        let key = try key(invocation)
-        let file = try ImmutableFile(path: invocation.arguments.operand("FILE"), key: key)
+        try open(invocation, path: invocation.arguments.operand("FILE"), key: key(invocation))
+    }
+
+    /// As `open`, for commands that take several files.
+    static func open(_ invocation: Invocation, path: String, key: EncryptionKey?) throws -> Database {
+        let file = try ImmutableFile(path: path, key: key)
         Ending.obeySignals()
         guard let member = try join(file, key, invocation) else {
             return Database(path: file.path, group: file.group, version: try file.group.version())

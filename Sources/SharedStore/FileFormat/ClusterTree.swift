@@ -199,6 +199,31 @@
         return true
     }
 
+    /// Calls `body` with every leaf that can be reached, and `lost` for each subtree that cannot: for files that are known to be damaged.
+    public func forEachReadableLeaf(lost: (any Error) -> Void, _ body: (ClusterLeaf) -> Void) {
+        var budget = memory.nodeCountMax
+        walkReadable(root, depth, 0, &budget, lost, body)
+    }
+
+    private func walkReadable(
+        _ node: Node, _ level: Int, _ offset: UInt64, _ budget: inout Int, _ lost: (any Error) -> Void, _ body: (ClusterLeaf) -> Void
+    ) {
+        budget -= 1
+        if budget < 0 { return lost(FormatError(ref: node.ref, "cluster tree with more nodes than the file can hold")) }
+        do {
+            if level == 0 {
+                let leaf = try ClusterLeaf(memory, node, offset: offset)
+                if leaf.count > 0 { body(leaf) }
+                return
+            }
+            let offsets = try childOffsets(node)
+            for i in 0..<(node.count - 3) {
+                let o = offsets.map { $0.uncheckedUnsigned(i) } ?? UInt64(i) << UInt64(8 * level)
+                do { walkReadable(try child(node, i, level - 1), level - 1, offset &+ o, &budget, lost, body) } catch { lost(error) }
+            }
+        } catch { lost(error) }
+    }
+
     private func childOffsets(_ node: Node) throws -> Node? {
         let first = node.unchecked(0)
         if first == 0 { return nil }

@@ -56,11 +56,11 @@ public final class FileMapping: @unchecked Sendable {
     private let descriptor: SystemCalls.Descriptor
     private let pages: EncryptedPages?
 
-    /// Opens and maps `path`, which is not encrypted.
+    /// Opens and maps `path`.
     ///
     /// - Throws: `OpenError` where nothing can be read: no file, no permission, or shorter than a header.
-    public static func open(path: String) throws -> FileMapping {
-        do { return try FileMapping(path: path, key: nil) } catch let error as SystemError { throw OpenError(error, path: path) }
+    public static func open(path: String, key: EncryptionKey? = nil) throws -> FileMapping {
+        do { return try FileMapping(path: path, key: key) } catch let error as SystemError { throw OpenError(error, path: path) }
     }
 
     fileprivate init(path: String, key: EncryptionKey?) throws {

@@ -260,3 +260,53 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
     try invocation.output.line("\(Text.visible(reader.place.description)): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(try reader.history().count) versions checked")
     return isSound ? .ok : .damageFound
 }
+
+extension Command {
+    static let followArchive = Command(
+        name: "follow",
+        summary: "Keep a readable file at the newest version of an archive.",
+        details: [
+            "DEST is a replica as 'mirror' makes it: others may read it, and each sees whole versions only. 'promote DEST' makes it a file of its own. "
+                + "SIGTERM ends it after the present version, SIGUSR1 makes it write a line of status to standard output.",
+        ],
+        operands: [.archive, Operand(name: "DEST", help: "The realm file to make and keep.")],
+        options: [
+            .value("poll", nil, "TIME", "Look for something new so often (5s)."),
+            .flag("force", "f", "Replace whatever is at DEST; the old file is kept under a dated name."),
+            .keyFile,
+        ] + ArchiveAddress.options,
+        exitCodes: [(.tryAgain, "another mirror is at work on DEST")],
+        run: runFollow)
+}
+
+private func runFollow(_ invocation: Invocation) throws -> ExitCode {
+    let arguments = invocation.arguments
+    let console = invocation.console, output = invocation.output
+    var options = Mirror.Options()
+    options.force = arguments.has("force")
+    options.onMessage = { console.message("note: \($0)") }
+    let place = try ArchiveAddress.place(invocation)
+    let signals = try SignalListener()
+    let follower = ArchiveFollower(
+        place: place, destination: arguments.operand("DEST"), key: try Database.key(invocation), interval: try arguments.duration("poll") ?? .seconds(5),
+        options: options,
+        onStatus: { status in
+            // Where nobody reads the status any more, the follower goes on.
+            var text = "\(Text.visible(status.destination)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.place))"
+            text += "; \(status.stepCount) steps, \(status.imageCount) images"
+            if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
+            _ = try? output.line(text)
+            _ = try? output.flush()
+        },
+        control: { descriptors, milliseconds in
+            if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
+            switch signals.next() {
+            case .interrupt, .terminate: return .stop
+            case .hangup: return .reload
+            case .user1: return .status
+            case nil: return nil
+            }
+        })
+    try follower.run()
+    return .ok
+}

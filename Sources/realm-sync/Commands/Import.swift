@@ -59,7 +59,7 @@ private func className(_ path: String) -> String {
 }
 
 /// - Parameter text: in the form that 'export' writes.
-private func makeFile(_ destination: String, _ text: UnsafeRawBufferPointer, _ invocation: Invocation) throws -> Int {
+func makeFile(_ destination: String, _ text: UnsafeRawBufferPointer, _ invocation: Invocation) throws -> Int {
     let progress = Progress("import", total: text.count, unit: .bytes, on: invocation.console)
     defer { progress.end() }
     return try NewFile.make(destination, key: try Database.key(invocation)) { store in

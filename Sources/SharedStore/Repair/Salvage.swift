@@ -1,0 +1,310 @@
+/// Makes the best of a damaged file: the newest version of it that is sound, or, where there is none, every table and object that can
+/// still be read.
+///
+/// Versions are looked for where the header says, in its other slot, in a footer, and by scanning for top arrays: a commit leaves the
+/// one before it in free space until something else is put there. Objects are read one by one; what cannot be read, to its last value,
+/// is lost and listed. Links to what is lost become null, or leave their list. A class that the chosen version has not whole is taken
+/// from an older one only where that version can read it and the chosen one cannot.
+///
+/// Memory: of a version without damage none, else the text of what was salvaged.
+public struct Salvage {
+    /// What could not be had.
+    public struct Loss: Sendable, Equatable, CustomStringConvertible {
+        public var className: String
+        /// Nil for a part of the class whose objects are not known, or the class itself.
+        public var object: ObjectKey?
+        public var reason: String
+        public var description: String { "\(className)\(object.map { " object \($0.rawValue)" } ?? ""): \(reason)" }
+    }
+
+    public enum Content {
+        /// A version without damage, to be copied as it is. Valid as long as the `Salvage`.
+        case sound(Group)
+        /// Objects, in the form that `JSONImporter` reads.
+        case objects([UInt8])
+    }
+
+    public let chosen: SalvageCandidate
+    public let content: Content
+    public private(set) var losses: [Loss] = []
+    public private(set) var lossCount = 0
+    public private(set) var objectCount = 0
+    /// Classes that came from an older version.
+    public private(set) var olderClasses: [(name: String, version: UInt64)] = []
+    private let file: DamagedBytes
+
+    /// So many losses are listed.
+    public static let lossCountMax = 10_000
+
+    /// - Throws: `OpenError` where nothing can be read; `FormatError` where no version is left in the file.
+    public init(path: String, key: EncryptionKey? = nil) throws {
+        let file = DamagedBytes(try FileMapping.open(path: path, key: key))
+        self.file = file
+        let candidates = file.candidates()
+        var readable: [(SalvageCandidate, Group)] = []
+        for candidate in candidates {
+            let memory = file.memory(limit: candidate.snapshot.logicalSize)
+            guard let group = try? Group(memory: memory, topRef: candidate.snapshot.topRef, format: candidate.format, owner: nil) else { continue }
+            readable.append((candidate, group))
+            if Self.isSound(candidate, memory) {
+                (chosen, content) = (candidate, .sound(group))
+                objectCount = try group.classTables().reduce(0) { $0 + $1.objectCount }
+                return
+            }
+        }
+        guard let first = readable.first else {
+            throw FormatError(ref: 0, "no version is left: neither the header nor any of \(candidates.count) top arrays leads to tables")
+        }
+        chosen = first.0
+        var run = SalvageRun()
+        let names = Set(readable.flatMap { $0.1.tableNames.compactMap { Table.className($0) } })
+        var classes: [SalvageRun.Class] = []
+        for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
+            // What the chosen version does not have was removed before.
+            guard first.1.tableNames.contains(Table.classPrefix + name) else { continue }
+            for (candidate, group) in readable {
+                guard let found = run.read(name, group) else { continue }
+                if candidate != first.0 { olderClasses.append((name, candidate.snapshot.version)) }
+                classes.append(found)
+                break
+            }
+            if classes.last?.name != name { run.lose(name, nil, "its schema cannot be read in any version") }
+        }
+        let version = (try? first.1.schemaVersion()) ?? -1
+        content = .objects(run.text(classes, schemaVersion: version))
+        losses = run.losses
+        lossCount = run.lossCount
+        objectCount = classes.reduce(0) { $0 + $1.objects.count }
+    }
+
+    private static func isSound(_ candidate: SalvageCandidate, _ memory: Memory) -> Bool {
+        let form: Verifier.Form = candidate.origin == .footer ? .streaming : .inPlace
+        let report = try? Verifier.verify(
+            memory: memory, snapshot: candidate.snapshot, form: form, format: UInt8(candidate.format), physicalSize: nil, header: nil)
+        return report?.isSound ?? false
+    }
+}
+
+/// A sink for text.
+final class CollectedText {
+    private(set) var bytes: [UInt8] = []
+    func append(_ piece: UnsafeRawBufferPointer) { bytes.append(contentsOf: piece) }
+}
+
+/// Reads what can be read of tables.
+struct SalvageRun {
+    struct Class {
+        var name: String
+        var schema: ObjectSchema
+        /// Text of each object, by key, in key order.
+        var objects: [(key: Int64, text: [UInt8])]
+    }
+
+    private(set) var losses: [Salvage.Loss] = []
+    private(set) var lossCount = 0
+
+    mutating func lose(_ name: String, _ key: ObjectKey?, _ reason: String) {
+        lossCount += 1
+        if losses.count < Salvage.lossCountMax { losses.append(.init(className: name, object: key, reason: reason)) }
+    }
+
+    /// Nil where schema or tree of the class cannot be read at all.
+    mutating func read(_ name: String, _ group: Group) -> Class? {
+        guard let table = try? group.table(ofClass: name), let schema = try? group.objectSchema(table) else { return nil }
+        var found = Class(name: name, schema: schema, objects: [])
+        // Embedded objects are written with their owners.
+        if schema.isEmbedded { return found }
+        var lost: [(ObjectKey?, String)] = []
+        var keys: Set<Int64> = [], primaryKeys: Set<[UInt8]> = []
+        table.tree.forEachReadableLeaf(lost: { lost.append((nil, "objects: \($0)")) }) { leaf in
+            for row in 0..<leaf.count {
+                let key = leaf.key(row)
+                do {
+                    guard let object = try table.find(key), keys.insert(key.rawValue).inserted else {
+                        lost.append((key, "its key leads to another object"))
+                        continue
+                    }
+                    let text = try Self.text(object, table, group)
+                    if let property = schema.primaryKey {
+                        guard let value = try Self.member(property, text), primaryKeys.insert(value).inserted else {
+                            lost.append((key, "another object has its primary key"))
+                            continue
+                        }
+                    }
+                    found.objects.append((key.rawValue, text))
+                } catch { lost.append((key, "\(error)")) }
+            }
+        }
+        for (key, reason) in lost { lose(name, key, reason) }
+        return found
+    }
+
+    private static func text(_ row: ObjectRow, _ table: Table, _ group: Group) throws -> [UInt8] {
+        let text = CollectedText()
+        try JSONExporter.export(objectsOf: table, in: group, to: text.append) { try $0(row) }
+        // Without the brackets of the array.
+        return Array(text.bytes.dropFirst().dropLast())
+    }
+
+    private static func member(_ name: String, _ text: [UInt8]) throws -> [UInt8]? {
+        var found: [UInt8]?
+        try text.withUnsafeBytes { bytes in
+            var cursor = JSONCursor(bytes)
+            try cursor.forEachMember { key, cursor in
+                _ = try cursor.kind()
+                let start = cursor.offset
+                try cursor.skip()
+                if key == name { found = Array(text[start..<cursor.offset]) }
+            }
+        }
+        return found
+    }
+
+    // MARK: The text
+
+    mutating func text(_ classes: [Class], schemaVersion: Int64) -> [UInt8] {
+        var known: [String: Set<Int64>] = [:]
+        for one in classes { known[one.name] = Set(one.objects.map(\.key)) }
+        let out = CollectedText()
+        var buffer = JSONBuffer(out.append)
+        buffer.raw("{\"schemaVersion\":")
+        buffer.integer(schemaVersion)
+        buffer.raw(",\"classes\":{")
+        for (index, one) in classes.enumerated() {
+            if index > 0 { buffer.raw(",") }
+            Self.write(one.schema, &buffer)
+            for (position, object) in one.objects.enumerated() {
+                if position > 0 { buffer.raw(",") }
+                var rewriter = LinkRewriter(known: known)
+                let text = (try? rewriter.rewrite(object.text)) ?? object.text
+                buffer.raw(String(decoding: text, as: UTF8.self))
+                if rewriter.count > 0 { lose(one.name, ObjectKey(object.key), "\(rewriter.count) links to lost objects") }
+                // The sink cannot fail.
+                try? buffer.flushIfFull()
+            }
+            buffer.raw("]}")
+        }
+        buffer.raw("},\"tables\":{}}")
+        try? buffer.flush()
+        return out.bytes
+    }
+
+    private static func write(_ schema: ObjectSchema, _ out: inout JSONBuffer) {
+        out.string(schema.name)
+        out.raw(schema.isEmbedded ? ":{\"embedded\":true,\"primaryKey\":" : ":{\"embedded\":false,\"primaryKey\":")
+        if let key = schema.primaryKey { out.string(key) } else { out.raw("null") }
+        out.raw(",\"properties\":[")
+        for (index, property) in schema.properties.enumerated() {
+            if index > 0 { out.raw(",") }
+            out.raw("{\"name\":")
+            out.string(property.name)
+            out.raw(",\"type\":\"")
+            out.raw(property.type.propertyName)
+            switch property.collection {
+            case nil: out.raw("\",\"collection\":null")
+            case .list: out.raw("\",\"collection\":\"list\"")
+            case .set: out.raw("\",\"collection\":\"set\"")
+            case .dictionary: out.raw("\",\"collection\":\"dictionary\"")
+            }
+            out.raw(property.isOptional ? ",\"optional\":true" : ",\"optional\":false")
+            out.raw(property.isIndexed ? ",\"indexed\":true" : ",\"indexed\":false")
+            out.raw(property.isFullTextIndexed ? ",\"fulltext\":true" : ",\"fulltext\":false")
+            out.raw(",\"objectType\":")
+            if let type = property.objectType { out.string(type) } else { out.raw("null") }
+            out.raw("}")
+        }
+        out.raw("],\"objects\":[")
+    }
+}
+
+/// Takes links to objects that are not there out of the text of an object.
+private struct LinkRewriter {
+    let known: [String: Set<Int64>]
+    /// Links that were taken out.
+    private(set) var count = 0
+    private var out: [UInt8] = []
+
+    init(known: [String: Set<Int64>]) { self.known = known }
+
+    mutating func rewrite(_ text: [UInt8]) throws -> [UInt8] {
+        out = []
+        out.reserveCapacity(text.count)
+        try text.withUnsafeBytes { bytes in
+            var cursor = JSONCursor(bytes)
+            try value(&cursor, isPairs: false)
+        }
+        return out
+    }
+
+    /// - Parameter isPairs: the value is the array of [key, value] of a dictionary.
+    private mutating func value(_ cursor: inout JSONCursor, isPairs: Bool) throws {
+        switch try cursor.kind() {
+        case .object:
+            if try isLost(cursor) {
+                try cursor.skip()
+                count += 1
+                out += Array("null".utf8)
+                return
+            }
+            out.append(UInt8(ascii: "{"))
+            var isFirst = true
+            try cursor.forEachMember { name, cursor in
+                if !isFirst { out.append(UInt8(ascii: ",")) }
+                isFirst = false
+                string(name)
+                out.append(UInt8(ascii: ":"))
+                try value(&cursor, isPairs: name == "$dict")
+            }
+            out.append(UInt8(ascii: "}"))
+        case .array:
+            out.append(UInt8(ascii: "["))
+            var isFirst = true
+            try cursor.forEachElement { cursor in
+                // A list loses the element; the value of a dictionary becomes null.
+                if !isPairs, try cursor.kind() == .object, try isLost(cursor), !isInPair {
+                    try cursor.skip()
+                    count += 1
+                    return
+                }
+                if !isFirst { out.append(UInt8(ascii: ",")) }
+                isFirst = false
+                let outer = isInPair
+                isInPair = isPairs
+                defer { isInPair = outer }
+                try value(&cursor, isPairs: false)
+            }
+            out.append(UInt8(ascii: "]"))
+        default:
+            let start = cursor.offset
+            try cursor.skip()
+            out.append(contentsOf: cursor.bytes[start..<cursor.offset])
+        }
+    }
+
+    /// The array that is being read is [key, value] of a dictionary.
+    private var isInPair = false
+
+    private mutating func string(_ text: String) {
+        let collected = CollectedText()
+        var buffer = JSONBuffer(collected.append)
+        buffer.string(text)
+        // The sink cannot fail.
+        try? buffer.flush()
+        out += collected.bytes
+    }
+
+    /// The object at the cursor is a link to what is not there.
+    private func isLost(_ cursor: JSONCursor) throws -> Bool {
+        var look = cursor
+        var lost = false
+        try look.forEachMember { name, cursor in
+            guard name == "$link" else { return try cursor.skip() }
+            var target: String?, key: Int64?
+            try cursor.forEachElement { cursor in
+                if target == nil { target = try cursor.string() } else { key = try cursor.integer() }
+            }
+            if let target, let key { lost = !(known[target]?.contains(key) ?? false) }
+        }
+        return lost
+    }
+}
