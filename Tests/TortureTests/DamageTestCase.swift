@@ -1,3 +1,4 @@
+import Foundation
 import SharedStore
 import TestSupport
 import XCTest
@@ -18,6 +19,44 @@ class DamageTestCase: XCTestCase {
         let others = report.findings.filter { $0.severity == .error && $0.code != code && !also.contains($0.code) }
         XCTAssertTrue(others.isEmpty, "unexpected: \(others)", file: file, line: line)
         if severity == .warning { XCTAssertEqual(report.errorCount, 0, "\(report.findings)", file: file, line: line) }
+        try salvage(damaged, file: file, line: line)
+    }
+
+    /// Whatever the damage, what is salvaged makes a sound file, or no version is left.
+    private func salvage(_ damaged: DamagedFile, file: StaticString, line: UInt) throws {
+        let scratch = ScratchDirectory("salvage", inMemory: true)
+        let path = scratch.file("damaged.realm")
+        try Data(damaged.bytes).write(to: URL(fileURLWithPath: path))
+        let salvage: Salvage
+        do { salvage = try Salvage(path: path) } catch is FormatError { return } catch is OpenError { return }
+        let out = scratch.file("out.realm")
+        switch salvage.content {
+        case .sound(let group):
+            XCTAssertEqual(salvage.lossCount, 0, file: file, line: line)
+            try StreamingCopy(version: nil, keepsHistory: false, format: UInt8(group.format)).write(group, toPath: out)
+        case .objects(let text):
+            var options = StoreOptions()
+            options.durability = .unsafe
+            let store = try Store.open(out, options)
+            let transaction = try store.beginWrite()
+            do {
+                try text.withUnsafeBytes { try JSONImporter(text: $0, target: OneTransaction(transaction)).run() }
+                try transaction.commit()
+            } catch {
+                transaction.rollback()
+                XCTFail("what was salvaged makes no file: \(error)", file: file, line: line)
+            }
+            try store.close()
+        }
+        let report = try Verifier.verify(ImmutableFile(path: out))
+        XCTAssertTrue(report.isSound, "\(report.findings.prefix(3))", file: file, line: line)
+    }
+
+    private final class OneTransaction: ImportTarget {
+        private let transaction: WriteTransaction
+        init(_ transaction: WriteTransaction) { self.transaction = transaction }
+        var group: GroupEditor { transaction.editor }
+        func checkpoint(progress: ImportProgress) throws {}
     }
 
     func fixture(_ name: String) -> String { Fixtures.core14 + "/" + name + ".realm" }

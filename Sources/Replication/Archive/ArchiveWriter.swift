@@ -31,6 +31,8 @@ final class ArchiveWriter {
     /// The ranges of the newest step where it is not the last of its four.
     private var newestRanges: [Range<Int>] = []
     var tracked: TrackedHashes?
+    /// The version whose hashes lie in the archive.
+    private var hashedSequence: UInt64?
     private var attempt: (sequence: UInt64, snapshot: Snapshot, bytes: [UInt8], chain: Digest)?
 
     static let recordByteCountMax = 32 << 20
@@ -79,6 +81,7 @@ final class ArchiveWriter {
            record.head.sequence == newest.sequence, let hashes = BlockHashes(encoded: (try? record.record()) ?? []),
            hashes.snapshot == newest.snapshot {
             tracked = TrackedHashes(hashes)
+            hashedSequence = newest.sequence
         }
     }
 
@@ -382,7 +385,7 @@ final class ArchiveWriter {
 
     /// Puts the hashes of the newest version, whose `tracked` ones are up to date.
     func putHashes() throws {
-        guard let tracked, tracked.dirty.isEmpty, let newest, tracked.hashes.snapshot == newest.snapshot else { return }
+        guard let tracked, tracked.dirty.isEmpty, let newest, tracked.hashes.snapshot == newest.snapshot, hashedSequence != newest.sequence else { return }
         var head = ArchiveObjectHead()
         head.kind = .text
         head.isEncrypted = cipher != nil
@@ -392,6 +395,7 @@ final class ArchiveWriter {
         let bytes = head.bytes() + (try records.frame(tracked.hashes.encoded()))
         try lease.renew()
         try place.put(ArchiveNames.hashes, bytes, .always)
+        hashedSequence = newest.sequence
         storedByteCount += bytes.count
     }
 

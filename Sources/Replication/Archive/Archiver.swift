@@ -136,7 +136,7 @@ public final class Archiver {
         guard let writer, let base = connection?.base, base.snapshot == writer.newest?.snapshot else { return }
         if writer.tracked == nil {
             writer.tracked = TrackedHashes(try BlockHashes(memory: base.memory, snapshot: base.snapshot, extents: try base.extents()))
-        } else if writer.tracked?.hashes.snapshot == base.snapshot { return } else {
+        } else if writer.tracked?.hashes.snapshot != base.snapshot {
             try writer.tracked?.refresh(memory: base.memory, snapshot: base.snapshot, extents: try base.extents())
         }
         try writer.putHashes()

@@ -33,6 +33,8 @@ public struct Salvage {
     public private(set) var olderClasses: [(name: String, version: UInt64)] = []
     private let file: DamagedBytes
 
+    /// So many versions are checked as a whole; where they are all damaged, older ones have the same damage.
+    private static let checkedCountMax = 12
     /// So many losses are listed.
     public static let lossCountMax = 10_000
 
@@ -46,7 +48,7 @@ public struct Salvage {
             let memory = file.memory(limit: candidate.snapshot.logicalSize)
             guard let group = try? Group(memory: memory, topRef: candidate.snapshot.topRef, format: candidate.format, owner: nil) else { continue }
             readable.append((candidate, group))
-            if Self.isSound(candidate, memory) {
+            if readable.count <= Self.checkedCountMax, Self.isSound(candidate, memory) {
                 (chosen, content) = (candidate, .sound(group))
                 objectCount = try group.classTables().reduce(0) { $0 + $1.objectCount }
                 return
@@ -112,8 +114,6 @@ struct SalvageRun {
     mutating func read(_ name: String, _ group: Group) -> Class? {
         guard let table = try? group.table(ofClass: name), let schema = try? group.objectSchema(table) else { return nil }
         var found = Class(name: name, schema: schema, objects: [])
-        // Embedded objects are written with their owners.
-        if schema.isEmbedded { return found }
         var lost: [(ObjectKey?, String)] = []
         var keys: Set<Int64> = [], primaryKeys: Set<[UInt8]> = []
         table.tree.forEachReadableLeaf(lost: { lost.append((nil, "objects: \($0)")) }) { leaf in
@@ -163,8 +163,17 @@ struct SalvageRun {
     // MARK: The text
 
     mutating func text(_ classes: [Class], schemaVersion: Int64) -> [UInt8] {
-        var known: [String: Set<Int64>] = [:]
-        for one in classes { known[one.name] = Set(one.objects.map(\.key)) }
+        var rewriter = LinkRewriter(classes)
+        var texts: [String: [(key: Int64, text: [UInt8])]] = [:]
+        // Owners first: of the embedded objects only those stay that somebody owns.
+        for one in classes where !one.schema.isEmbedded {
+            texts[one.name] = one.objects.map { ($0.key, rewrite($0, one.name, &rewriter)) }
+        }
+        let owned = rewriter.owned
+        rewriter.notesOwners = false
+        for one in classes where one.schema.isEmbedded {
+            texts[one.name] = one.objects.filter { owned[one.name]?.contains($0.key) ?? false }.map { ($0.key, rewrite($0, one.name, &rewriter)) }
+        }
         let out = CollectedText()
         var buffer = JSONBuffer(out.append)
         buffer.raw("{\"schemaVersion\":")
@@ -173,12 +182,9 @@ struct SalvageRun {
         for (index, one) in classes.enumerated() {
             if index > 0 { buffer.raw(",") }
             Self.write(one.schema, &buffer)
-            for (position, object) in one.objects.enumerated() {
+            for (position, object) in (texts[one.name] ?? []).enumerated() {
                 if position > 0 { buffer.raw(",") }
-                var rewriter = LinkRewriter(known: known)
-                let text = (try? rewriter.rewrite(object.text)) ?? object.text
-                buffer.raw(String(decoding: text, as: UTF8.self))
-                if rewriter.count > 0 { lose(one.name, ObjectKey(object.key), "\(rewriter.count) links to lost objects") }
+                buffer.raw(String(decoding: object.text, as: UTF8.self))
                 // The sink cannot fail.
                 try? buffer.flushIfFull()
             }
@@ -187,6 +193,12 @@ struct SalvageRun {
         buffer.raw("},\"tables\":{}}")
         try? buffer.flush()
         return out.bytes
+    }
+
+    private mutating func rewrite(_ object: (key: Int64, text: [UInt8]), _ name: String, _ rewriter: inout LinkRewriter) -> [UInt8] {
+        let text = (try? rewriter.rewrite(object.text, of: name)) ?? object.text
+        if rewriter.count > 0 { lose(name, ObjectKey(object.key), "\(rewriter.count) links to lost objects") }
+        return text
     }
 
     private static func write(_ schema: ObjectSchema, _ out: inout JSONBuffer) {
@@ -217,30 +229,62 @@ struct SalvageRun {
     }
 }
 
-/// Takes links to objects that are not there out of the text of an object.
-private struct LinkRewriter {
-    let known: [String: Set<Int64>]
-    /// Links that were taken out.
+/// Takes links to objects that are not there out of the text of an object, and notes which embedded objects have an owner.
+struct LinkRewriter {
+    private var known: [String: Set<Int64>] = [:]
+    /// The class that a property leads to, by class and property.
+    private var targets: [String: [String: String]] = [:]
+    /// Embedded objects by class; each has one owner.
+    private(set) var owned: [String: Set<Int64>] = [:]
+    var notesOwners = true
+    /// Links that were taken out of the last object.
     private(set) var count = 0
     private var out: [UInt8] = []
+    /// The array that is being read is [key, value] of a dictionary.
+    private var isInPair = false
 
-    init(known: [String: Set<Int64>]) { self.known = known }
+    init(_ classes: [SalvageRun.Class]) {
+        for one in classes {
+            known[one.name] = Set(one.objects.map(\.key))
+            var map: [String: String] = [:]
+            for property in one.schema.properties { map[property.name] = property.objectType }
+            targets[one.name] = map
+        }
+    }
 
-    mutating func rewrite(_ text: [UInt8]) throws -> [UInt8] {
+    mutating func rewrite(_ text: [UInt8], of className: String) throws -> [UInt8] {
         out = []
         out.reserveCapacity(text.count)
+        count = 0
+        isInPair = false
         try text.withUnsafeBytes { bytes in
             var cursor = JSONCursor(bytes)
-            try value(&cursor, isPairs: false)
+            try object(&cursor, className)
         }
         return out
     }
 
-    /// - Parameter isPairs: the value is the array of [key, value] of a dictionary.
-    private mutating func value(_ cursor: inout JSONCursor, isPairs: Bool) throws {
+    /// An object with its properties.
+    private mutating func object(_ cursor: inout JSONCursor, _ className: String?) throws {
+        out.append(UInt8(ascii: "{"))
+        var isFirst = true
+        try cursor.forEachMember { name, cursor in
+            if !isFirst { out.append(UInt8(ascii: ",")) }
+            isFirst = false
+            string(name)
+            out.append(UInt8(ascii: ":"))
+            try value(&cursor, className.flatMap { targets[$0]?[name] }, isPairs: false)
+        }
+        out.append(UInt8(ascii: "}"))
+    }
+
+    /// - Parameters:
+    ///   - target: the class of embedded objects in the value.
+    ///   - isPairs: the value is the array of [key, value] of a dictionary.
+    private mutating func value(_ cursor: inout JSONCursor, _ target: String?, isPairs: Bool) throws {
         switch try cursor.kind() {
         case .object:
-            if try isLost(cursor) {
+            if try isLost(cursor, target) {
                 try cursor.skip()
                 count += 1
                 out += Array("null".utf8)
@@ -253,25 +297,25 @@ private struct LinkRewriter {
                 isFirst = false
                 string(name)
                 out.append(UInt8(ascii: ":"))
-                try value(&cursor, isPairs: name == "$dict")
+                if name == "$embedded" { try object(&cursor, target) } else { try value(&cursor, target, isPairs: name == "$dict") }
             }
             out.append(UInt8(ascii: "}"))
         case .array:
             out.append(UInt8(ascii: "["))
+            let isPair = isInPair
+            isInPair = isPairs
+            defer { isInPair = isPair }
             var isFirst = true
             try cursor.forEachElement { cursor in
                 // A list loses the element; the value of a dictionary becomes null.
-                if !isPairs, try cursor.kind() == .object, try isLost(cursor), !isInPair {
+                if !isPair, try cursor.kind() == .object, try isLost(cursor, target) {
                     try cursor.skip()
                     count += 1
                     return
                 }
                 if !isFirst { out.append(UInt8(ascii: ",")) }
                 isFirst = false
-                let outer = isInPair
-                isInPair = isPairs
-                defer { isInPair = outer }
-                try value(&cursor, isPairs: false)
+                try value(&cursor, target, isPairs: false)
             }
             out.append(UInt8(ascii: "]"))
         default:
@@ -280,9 +324,6 @@ private struct LinkRewriter {
             out.append(contentsOf: cursor.bytes[start..<cursor.offset])
         }
     }
-
-    /// The array that is being read is [key, value] of a dictionary.
-    private var isInPair = false
 
     private mutating func string(_ text: String) {
         let collected = CollectedText()
@@ -293,17 +334,25 @@ private struct LinkRewriter {
         out += collected.bytes
     }
 
-    /// The object at the cursor is a link to what is not there.
-    private func isLost(_ cursor: JSONCursor) throws -> Bool {
+    /// The object at the cursor is a link to what is not there, or an embedded object that is not there or is somebody else's.
+    private mutating func isLost(_ cursor: JSONCursor, _ target: String?) throws -> Bool {
         var look = cursor
         var lost = false
         try look.forEachMember { name, cursor in
-            guard name == "$link" else { return try cursor.skip() }
-            var target: String?, key: Int64?
-            try cursor.forEachElement { cursor in
-                if target == nil { target = try cursor.string() } else { key = try cursor.integer() }
-            }
-            if let target, let key { lost = !(known[target]?.contains(key) ?? false) }
+            if name == "$link" {
+                var target: String?, key: Int64?
+                try cursor.forEachElement { cursor in
+                    if target == nil { target = try cursor.string() } else { key = try cursor.integer() }
+                }
+                if let target, let key { lost = !(known[target]?.contains(key) ?? false) }
+            } else if name == "$embedded" {
+                var key: Int64?
+                try cursor.forEachMember { name, cursor in
+                    if name == "_key" { key = try cursor.integer() } else { try cursor.skip() }
+                }
+                guard let key, let target, known[target]?.contains(key) ?? false else { return lost = true }
+                if notesOwners { lost = !owned[target, default: []].insert(key).inserted }
+            } else { try cursor.skip() }
         }
         return lost
     }

@@ -1,0 +1,103 @@
+import Foundation
+import SharedStore
+import TestSupport
+import XCTest
+
+/// archive, history, restore, follow, verify of an archive.
+final class ArchiveCommandTests: XCTestCase {
+    private func commit(_ path: String, _ number: Int64) throws {
+        let store = try Store.open(path)
+        try store.write { transaction in
+            let table = try transaction.editor.group.table(ofClass: "Note").map { try transaction.editor.editor($0.key) }
+                ?? transaction.editor.createTable("class_Note")
+            if table.table.column(named: "number") == nil { try table.addColumn("number", .int) }
+            try table.set("number", of: try table.createObject(), to: .int(number))
+        }
+        try store.close()
+    }
+
+    func testTheMainWayFromAnArchiveToARestoredFile() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let source = scratch.file("app.realm"), archive = scratch.file("backup")
+        for number in 0..<5 {
+            try commit(source, Int64(number))
+            let run = try RealmSync("archive", source, archive, "--once", "--grace", "0")
+            XCTAssertEqual(run.exitCode, 0, run.errors)
+        }
+        let history = try RealmSync("history", archive, "--json")
+        XCTAssertEqual(history.exitCode, 0, history.errors)
+        let json = try XCTUnwrap(history.json() as? [String: Any])
+        let versions = try XCTUnwrap(json["history"] as? [[String: Any]]).compactMap { $0["version"] as? Int }
+        XCTAssertEqual(versions.count, 5)
+        XCTAssertTrue(try RealmSync("history", archive).output.contains("write amplification"))
+        for (index, version) in versions.enumerated() {
+            let path = scratch.file("at-\(version).realm")
+            let run = try RealmSync("restore", archive, path, "--version", "\(version)")
+            XCTAssertEqual(run.exitCode, 0, run.errors)
+            let export = try RealmSync("export", path, "--immutable").output
+            XCTAssertTrue(export.contains("\"number\":\(index)}"), export)
+            XCTAssertFalse(export.contains("\"number\":\(index + 1)}"), export)
+        }
+        let newest = scratch.file("newest.realm")
+        XCTAssertEqual(try RealmSync("restore", archive, newest).exitCode, 0)
+        XCTAssertEqual(try RealmSync("restore", archive, newest).exitCode, 73, "never overwritten")
+        XCTAssertEqual(try RealmSync("restore", archive, newest, "--force").exitCode, 0)
+        XCTAssertEqual(try RealmSync("compare", newest, source).exitCode, 0)
+        XCTAssertEqual(try RealmSync("restore", archive, scratch.file("x"), "--version", "999").exitCode, 66)
+        XCTAssertEqual(try RealmSync("restore", archive, scratch.file("x"), "--time", "1999-01-01T00:00:00Z").exitCode, 66)
+        XCTAssertEqual(try RealmSync("restore", archive, scratch.file("x"), "--time", "2999-01-01", "--all").exitCode, 64)
+        let all = try RealmSync("restore", archive, scratch.file("all"), "--all")
+        XCTAssertEqual(all.exitCode, 0, all.errors)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.file("all")).filter { $0.hasSuffix(".realm") }.count, 5)
+        let whole = try RealmSync("restore", scratch.path, scratch.file("every"), "--all")
+        XCTAssertEqual(whole.exitCode, 0, whole.errors)
+        XCTAssertTrue(FileManager.default.fileExists(atPath: scratch.file("every") + "/backup.realm"))
+        XCTAssertEqual(try RealmSync("history", scratch.file("nowhere")).exitCode, 66)
+    }
+
+    func testVerifyFindsDamageInAnArchive() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let source = scratch.file("app.realm"), archive = scratch.file("backup")
+        for number in 0..<3 {
+            try commit(source, Int64(number))
+            XCTAssertEqual(try RealmSync("archive", source, archive, "--once").exitCode, 0)
+        }
+        let good = try RealmSync("verify", archive, "--every", "1", "--scratch", scratch.path)
+        XCTAssertEqual(good.exitCode, 0, good.errors + good.output)
+        let step = archive + "/steps/0/0000000000000/001"
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: step))
+        bytes[bytes.count - 3] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: step))
+        let bad = try RealmSync("verify", archive, "--scratch", scratch.path)
+        XCTAssertEqual(bad.exitCode, 1, bad.errors + bad.output)
+        XCTAssertTrue(bad.output.contains("steps/0"), bad.output)
+        XCTAssertEqual(try RealmSync("restore", archive, scratch.file("x.realm")).exitCode, 65)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("x.realm") && !$0.hasSuffix(".lock") }, [])
+    }
+
+    func testAnArchiverThatIsKilledAgainAndAgainLosesNothing() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let source = scratch.file("app.realm"), archive = scratch.file("backup"), replica = scratch.file("replica.realm")
+        try commit(source, 0)
+        var random = SplitMix(seed: 95)
+        XCTAssertEqual(try RealmSync("archive", source, archive, "--once").exitCode, 0)
+        let follower = try ChildProcess(product: "realm-sync", ["follow", archive, replica, "--poll", "20ms"])
+        for round in 0..<8 {
+            let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--keep", "20"])
+            for number in 0..<6 { try commit(source, Int64(round * 6 + number + 1)) }
+            usleep(UInt32(random.next() % 150_000))
+            archiver.signal(9)
+            archiver.waitForEnd()
+        }
+        let last = try RealmSync("archive", source, archive, "--once")
+        XCTAssertEqual(last.exitCode, 0, last.errors)
+        let verify = try RealmSync("verify", archive, "--every", "3", "--scratch", scratch.path)
+        XCTAssertEqual(verify.exitCode, 0, verify.output + verify.errors)
+        let limit = Date(timeIntervalSinceNow: 10)
+        while try RealmSync("compare", source, replica).exitCode != 0, limit.timeIntervalSinceNow > 0 { usleep(50_000) }
+        let compare = try RealmSync("compare", source, replica)
+        XCTAssertEqual(compare.exitCode, 0, compare.output)
+        follower.signal(15)
+        XCTAssertEqual(follower.waitForEnd(), 0, follower.errors)
+    }
+}
