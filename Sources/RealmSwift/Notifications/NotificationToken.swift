@@ -18,7 +18,7 @@ final class ObserverToken: NotificationToken, @unchecked Sendable {
     private enum State {
         /// Observing begins at another place, soon.
         case waiting
-        case observing(Observation)
+        case observing(Observation.Reference)
         case ended
     }
     private let state = Mutex<State>(.waiting)
@@ -27,21 +27,22 @@ final class ObserverToken: NotificationToken, @unchecked Sendable {
 
     /// The observer is there. Ends it at once where the token was invalidated meanwhile.
     func begin(_ observation: Observation) {
+        let reference = Observation.Reference(observation)
         let isLate = state.withLock { state in
             if case .ended = state { return true }
-            state = .observing(observation)
+            state = .observing(reference)
             return false
         }
-        if isLate { observation.end() }
+        if isLate { reference.end() }
     }
 
     override func invalidate() {
-        let observation: Observation? = state.withLock { state in
+        let reference: Observation.Reference? = state.withLock { state in
             defer { state = .ended }
-            if case .observing(let observation) = state { return observation }
+            if case .observing(let reference) = state { return reference }
             return nil
         }
-        observation?.end()
+        reference?.end()
     }
 
     var isEnded: Bool {
@@ -51,18 +52,17 @@ final class ObserverToken: NotificationToken, @unchecked Sendable {
         }
     }
 
-    /// The callback in a session; nil where the token is none of that session's observers.
+    /// The callback in a session, asked for at its place; nil where the token is none of that session's observers.
     func callback(in session: Session) -> Observer.Callback? {
         state.withLock { state in
-            if case .observing(let observation) = state, observation.session === session { return observation.callback }
-            return nil
+            guard case .observing(let reference) = state else { return nil }
+            return reference.observation.session === session ? reference.observation.callback : nil
         }
     }
 }
 
-/// One observer in one session.
-final class Observation: @unchecked Sendable {
-    // Sendable: used at the session's place only; the mark is atomic.
+/// One observer in one session. Belongs to the session's place, where it must also go, since it may hold the last reference to the session.
+final class Observation {
     let session: Session
     /// Nil for an observer of the Realm as a whole.
     let callback: Observer.Callback?
@@ -81,10 +81,23 @@ final class Observation: @unchecked Sendable {
         self.cancel = cancel
     }
 
-    func end() {
-        isOver.isSet.store(true, ordering: .releasing)
-        if session.confinement.isHere { return cancel() }
-        // The session must not go anywhere but at its place.
-        session.waker?.schedule { [self] _ in cancel() }
+    /// Holds an observation until `end`, which is called once, on any thread.
+    struct Reference: @unchecked Sendable {
+        // Sendable: other threads only set the mark, which is atomic, and read what never changes.
+        private let held: Unmanaged<Observation>
+
+        init(_ observation: Observation) { held = .passRetained(observation) }
+
+        /// At the session's place only.
+        var observation: Observation { held.takeUnretainedValue() }
+
+        func end() {
+            let waker: SessionWaker? = held._withUnsafeGuaranteedRef { observation in
+                observation.isOver.isSet.store(true, ordering: .releasing)
+                return observation.session.confinement.isHere ? nil : observation.session.waker
+            }
+            guard let waker else { return held.takeRetainedValue().cancel() }
+            waker.schedule { [self] _ in held.takeRetainedValue().cancel() }
+        }
     }
 }

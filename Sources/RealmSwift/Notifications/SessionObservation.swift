@@ -14,6 +14,8 @@ final class SessionObservation: SessionObserver {
     private var isScheduled = false
     /// The session had no version for a while, so that there may be changes nobody told of.
     private var hasGap = false
+    /// The version that `refreshRequired` was told for last.
+    private var announcedVersion: UInt64 = 0
 
     private init(_ session: Session) { self.session = session }
 
@@ -77,7 +79,12 @@ final class SessionObservation: SessionObserver {
         }
     }
 
-    func sessionNeedsRefresh(_ session: Session) { tellRealmObservers(.refreshRequired) }
+    func sessionNeedsRefresh(_ session: Session) {
+        // Of one commit several may tell: the committing session and the file's listener.
+        guard let newest = try? session.origin.newestVersion(), newest != announcedVersion else { return }
+        announcedVersion = newest
+        tellRealmObservers(.refreshRequired)
+    }
 
     func sessionWasInvalidated(_ session: Session) {
         hasGap = true

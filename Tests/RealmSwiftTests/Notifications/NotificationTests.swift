@@ -5,40 +5,9 @@ import Synchronization
 import TestSupport
 import XCTest
 
-/// Keeps what an observer was told, in short.
-private final class Log<Change> {
-    var entries: [Change] = []
-    var token: NotificationToken?
-}
-
-private enum Told: Equatable {
-    case initial(Int)
-    case update([Int], [Int], [Int])
-    case keys([String], [String], [String])
-    case change([String])
-    case deleted
-    case error
-}
-
-private func told<C: RealmCollection>(_ change: RealmCollectionChange<C>) -> Told {
-    switch change {
-    case .initial(let collection): .initial(collection.count)
-    case .update(_, let deletions, let insertions, let modifications): .update(deletions, insertions, modifications)
-    case .error: .error
-    }
-}
-
-private func told<T>(_ change: ObjectChange<T>) -> Told {
-    switch change {
-    case .change(_, let properties): .change(properties.map(\.name))
-    case .deleted: .deleted
-    case .error: .error
-    }
-}
-
 final class NotificationTests: FileTestCase {
     private var realm: Realm!
-    private let log = Log<Told>()
+    private let log = NotificationLog<Told>()
 
     override func setUpWithError() throws {
         realm = try Realm(configuration: fileConfiguration())
@@ -134,7 +103,7 @@ final class NotificationTests: FileTestCase {
     func testF255_listsLinkingObjectsAndErasedCollections() throws {
         let person = person
         observe(person.dogs.observe { self.log.entries.append(told($0)) })
-        let fans = Log<Told>(), erased = Log<Told>()
+        let fans = NotificationLog<Told>(), erased = NotificationLog<Told>()
         fans.token = person.dogs[0].fans.observe { fans.entries.append(told($0)) }
         erased.token = AnyRealmCollection(person.dogs).observe { erased.entries.append(told($0)) }
         XCTAssertTrue(spin { fans.entries == [.initial(1)] && erased.entries == [.initial(4)] })
@@ -290,7 +259,7 @@ final class NotificationTests: FileTestCase {
 
     func testF258_F260_onlyNamedPropertiesOfAnObject() throws {
         let dog = dogs[0]
-        let byName = Log<Told>(), byKeyPath = Log<Told>()
+        let byName = NotificationLog<Told>(), byKeyPath = NotificationLog<Told>()
         byName.token = dog.observe(keyPaths: ["name"]) { (change: ObjectChange<Dog>) in byName.entries.append(told(change)) }
         byKeyPath.token = dog.observe(keyPaths: [\Dog.name]) { (change: ObjectChange<Dog>) in byKeyPath.entries.append(told(change)) }
         try realm.write { dog.age = 3 }
@@ -307,7 +276,7 @@ final class NotificationTests: FileTestCase {
         try realm.write { person.name = "Other" }
         try realm.write { person.dogs[0].name = "Named" }
         expect([.update([], [], [0])])
-        let fans = Log<Told>()
+        let fans = NotificationLog<Told>()
         fans.token = dogs[0].observe(keyPaths: ["fans"]) { (change: ObjectChange<Dog>) in fans.entries.append(told(change)) }
         let dog = dogs[0]
         try realm.write { realm.create(Person.self, value: ["name": "Cid"]).dogs.append(dog) }
@@ -331,7 +300,7 @@ final class NotificationTests: FileTestCase {
             for i in 0..<5 { chain[i].friend = chain[i + 1] }
         }
         observe(people.observe { self.log.entries.append(told($0)) })
-        let far = Log<Told>()
+        let far = NotificationLog<Told>()
         far.token = people.observe(keyPaths: ["friend.friend.friend.friend.age"]) { far.entries.append(told($0)) }
         XCTAssertTrue(spin { !far.entries.isEmpty })
         try realm.write { chain[3].age = 1 }
@@ -347,7 +316,7 @@ final class NotificationTests: FileTestCase {
     func testF261_whoIsNotToBeNotifiedIsNotOthersAre() throws {
         let results = dogs
         observe(results.observe { self.log.entries.append(told($0)) })
-        let other = Log<Told>()
+        let other = NotificationLog<Told>()
         other.token = results.observe { other.entries.append(told($0)) }
         XCTAssertTrue(spin { !other.entries.isEmpty })
         try realm.write(withoutNotifying: [log.token!]) { realm.delete(results[0]) }
@@ -366,7 +335,7 @@ final class NotificationTests: FileTestCase {
 
     func testF262_invalidateAndDeinitEndObservation() throws {
         observe(dogs.observe { self.log.entries.append(told($0)) })
-        let other = Log<Told>()
+        let other = NotificationLog<Told>()
         other.token = dogs.observe { other.entries.append(told($0)) }
         XCTAssertTrue(spin { !other.entries.isEmpty })
         try realm.write { dogs[0].age = 1 }
@@ -429,7 +398,7 @@ final class NotificationTests: FileTestCase {
                 try! realm.write { results[1].name = "by the callback" }
             }
         })
-        let second = Log<Told>()
+        let second = NotificationLog<Told>()
         second.token = results.observe { second.entries.append(told($0)) }
         XCTAssertTrue(spin { !second.entries.isEmpty })
         try realm.write { results[0].name = "x" }
@@ -546,7 +515,7 @@ final class NotificationTests: FileTestCase {
             }
             self.log.entries.append(.change([]))
         })
-        let one = Log<Told>()
+        let one = NotificationLog<Told>()
         one.token = sections[1].observe { _ in one.entries.append(.change([])) }
         XCTAssertTrue(spin { one.entries.count == 1 })
         try realm.write {
@@ -575,7 +544,7 @@ final class NotificationTests: FileTestCase {
         expect([.change(["dogNames"])])
         try realm.write { person.anything = .int(3) }
         expect([])
-        let names = Log<Told>()
+        let names = NotificationLog<Told>()
         names.token = projection.dogNames.observe { change in
             switch change {
             case .initial(let names): XCTAssertEqual(names.count, 4)
@@ -589,131 +558,5 @@ final class NotificationTests: FileTestCase {
         expect([.change(["dogNames"])])
         try realm.write { realm.delete(person) }
         expect([.deleted])
-    }
-}
-
-// MARK: Actors
-
-final class ActorNotificationTests: FileTestCase {
-    private actor Observing {
-        private(set) var entries: [Told] = []
-        var token: NotificationToken?
-
-        func note(_ entry: Told) { entries.append(entry) }
-        func keep(_ token: NotificationToken) { self.token = token }
-        func end() { token = nil }
-
-        func observeDogs(_ configuration: Realm.Configuration) async throws {
-            let realm = try await Realm(configuration: configuration, actor: self)
-            token = await realm.objects(Dog.self).observe(on: self) { actor, change in actor.note(told(change)) }
-        }
-
-        func observeDog(_ configuration: Realm.Configuration) async throws {
-            let realm = try await Realm(configuration: configuration, actor: self)
-            guard let dog = realm.objects(Dog.self).first else { return }
-            token = await dog.observe(keyPaths: ["name"], on: self) { (actor, change: ObjectChange<Dog>) in actor.note(told(change)) }
-        }
-
-        func observeMap(_ configuration: Realm.Configuration) async throws {
-            let realm = try await Realm(configuration: configuration, actor: self)
-            let person = try realm.write { realm.create(Person.self, value: ["name": "Ann"]) }
-            token = await person.pets.observe(on: self) { actor, change in
-                if case .update(_, let deletions, let insertions, let modifications) = change {
-                    actor.note(.keys(deletions, insertions, modifications))
-                }
-            }
-            try realm.write { person.pets["a"] = realm.objects(Dog.self).first }
-        }
-    }
-
-    private static func wait(_ actor: Observing, _ entries: [Told], line: UInt = #line) async throws {
-        for _ in 0..<5000 {
-            if await actor.entries.count >= entries.count { break }
-            try await Task.sleep(nanoseconds: 2_000_000)
-        }
-        let found = await actor.entries
-        XCTAssertEqual(found, entries, line: line)
-    }
-
-    private func write(_ body: @escaping @Sendable (Realm) -> Void) {
-        let configuration = fileConfiguration()
-        onThread {
-            let realm = try! Realm(configuration: configuration)
-            try! realm.write { body(realm) }
-        }
-    }
-
-    func testF267_aCollectionObserverOfAnActorRunsOnTheActor() async throws {
-        makeFile(fileConfiguration(), dogs: 2)
-        let actor = Observing()
-        try await actor.observeDogs(fileConfiguration())
-        try await Self.wait(actor, [.initial(2)])
-        write { $0.add(Dog(name: "New")) }
-        try await Self.wait(actor, [.initial(2), .update([], [2], [])])
-        await actor.end()
-        write { $0.add(Dog(name: "Unheard")) }
-        try await Task.sleep(nanoseconds: 20_000_000)
-        try await Self.wait(actor, [.initial(2), .update([], [2], [])])
-    }
-
-    func testF268_anObjectObserverOfAnActor() async throws {
-        makeFile(fileConfiguration(), dogs: 1)
-        let actor = Observing()
-        try await actor.observeDog(fileConfiguration())
-        write { $0.objects(Dog.self).first!.age = 3 }
-        write { $0.objects(Dog.self).first!.name = "x" }
-        try await Self.wait(actor, [.change(["name"])])
-        write { $0.deleteAll() }
-        try await Self.wait(actor, [.change(["name"]), .deleted])
-        await actor.end()
-    }
-
-    func testF266_aMapObserverOfAnActorHearsOfItsOwnWrites() async throws {
-        makeFile(fileConfiguration(), dogs: 1)
-        let actor = Observing()
-        try await actor.observeMap(fileConfiguration())
-        try await Self.wait(actor, [.keys([], ["a"], [])])
-        await actor.end()
-    }
-
-    /// The Realm belongs to the main actor, the observer to another one.
-    @MainActor
-    func testF265_reactingOnADifferentActor() async throws {
-        let configuration = fileConfiguration()
-        makeFile(configuration, dogs: 3)
-        let actor = Observing()
-        let realm = try await Realm(configuration: configuration)
-        let token = await realm.objects(Dog.self).where { $0.age > 0 }.observe(on: actor) { actor, change in actor.note(told(change)) }
-        try await Self.wait(actor, [.initial(2)])
-        try realm.write { realm.objects(Dog.self).first!.age = 9 }
-        try await Self.wait(actor, [.initial(2), .update([], [0], [])])
-        token.invalidate()
-        try realm.write { realm.objects(Dog.self).first!.age = 0 }
-        try await Task.sleep(nanoseconds: 20_000_000)
-        try await Self.wait(actor, [.initial(2), .update([], [0], [])])
-    }
-}
-
-// MARK: Misuse
-
-final class NotificationTrapTests: XCTestCase {
-    func testF280_observingNeedsARunLoop() {
-        assertTraps("observe: no run loop", "Can only add notification blocks from within runloops")
-    }
-
-    func testF282_nothingFrozenOrUnmanagedIsObserved() {
-        assertTraps("observe: unmanaged object", "managed by a Realm")
-        assertTraps("observe: unmanaged list", "managed by a Realm")
-        assertTraps("observe: frozen results", "Frozen Realms do not change")
-        assertTraps("observe: frozen realm", "Frozen Realms do not change")
-    }
-
-    func testObservingAfterAChangeInATransactionTraps() {
-        assertTraps("observe: after a change in a transaction", "Cannot create asynchronous query after making changes")
-    }
-
-    func testKeyPathsThatLeadNowhereTrap() {
-        assertTraps("observe: unknown key path", "is not a valid property in Dog")
-        assertTraps("observe: key path through a value", "is no link")
     }
 }
