@@ -36,7 +36,7 @@ let package = Package(
         .executableTarget(name: "SeedBuilder", dependencies: ["RealmSwift", "SharedStore"], path: "Examples/SeedBuilder", exclude: ["phrases.json"]),
 
         // Programs of the developers: measured, fuzzed, killed.
-        .executableTarget(name: "Benchmarks", dependencies: ["SharedStore", "Replication", "Notifier", "SystemCalls", "CSQLite", "CLMDB"], path: "Benchmarks"),
+        .executableTarget(name: "Benchmarks", dependencies: ["RealmSwift", "SharedStore", "Replication", "Notifier", "SystemCalls", "COpenSSL", "CSQLite", "CLMDB"], path: "Benchmarks"),
         .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Fuzzer"),
         // A process that tests start, stop and kill: opens a file and does what its arguments say.
         .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels"], path: "Tests/TestParticipant"),

@@ -1,5 +1,5 @@
 // Prints what this package does on this machine, beside SQLite and LMDB doing the same work in the same run.
-// Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|mirror|notice]...
+// Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|encryption|objects|mirror|notice]...
 import Glibc
 
 func runBenchmarks() throws {
@@ -23,7 +23,9 @@ func runBenchmarks() throws {
         if wants("read") { try ReadBenchmarks.run(path, count: count) }
     }
     if wants("small") { try WriteBenchmarks.smallCommits(place) }
-    if wants("mirror") { try MirrorBenchmark.run(place, count: min(count, 500_000)) }
+    if wants("encryption") { try EncryptionBenchmark.run(place, count: count) }
+    if wants("objects") { try ObjectBenchmark.run(place, count: count) }
+    if wants("mirror") { try MirrorBenchmark.run(place, count: count) }
     if wants("notice") { try NoticeBenchmark.run(place, program: "/proc/self/exe") }
 }
 
