@@ -54,6 +54,9 @@ public enum SystemCalls {
         public var isFIFO: Bool { mode & S_IFMT == S_IFIFO }
         public var isSymbolicLink: Bool { mode & S_IFMT == S_IFLNK }
 
+        /// Of no file: all zero.
+        public static var none: Status { Status(stat()) }
+
         init(_ s: stat) {
             size = Int(s.st_size)
             device = UInt64(s.st_dev)
@@ -211,6 +214,9 @@ public enum SystemCalls {
         try SystemCallInterception.ask("memfd_create", name)
         return Int32(try check("memfd_create", name) { CShims_memory_file(name) })
     }
+
+    /// Makes a file share the blocks of another one; false where the file system cannot.
+    public static func clone(_ source: Descriptor, to target: Descriptor) -> Bool { CShims_ficlone(target, source) >= 0 }
 
     // MARK: Names
 

@@ -25,6 +25,8 @@ public enum Mirror {
         public var pinLimit = Duration.seconds(600)
         /// Every so many steps, the difference is compared with a walk of the new version.
         public var checkInterval = 64
+        /// End as soon as the replica is equal to the source.
+        public var endsWhenEqual = false
         /// The key of an encrypted source, and the one that the replica is encrypted with; nil for plain files.
         public var sourceKey: EncryptionKey?
         public var destinationKey: EncryptionKey?

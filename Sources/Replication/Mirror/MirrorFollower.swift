@@ -52,6 +52,8 @@ public final class MirrorFollower {
     private var waitsFor: String?
     private var equalSince: Int64?
     private var stopped = false, reloads = false
+    /// The way to the replica was open once: what is refused now may be allowed again.
+    private var wasConnected = false
     /// Since when the replica cannot be written to, and whether that was too long.
     private var unwritableSince: Int64?
     private var limitReached = false
@@ -120,6 +122,10 @@ public final class MirrorFollower {
     public func run() throws {
         let sink = try makeSink()
         self.sink = sink
+        sink.isStopped = { [unowned self] in
+            wait(0)
+            return stopped
+        }
         defer {
             sink.disconnect()
             closeSource()
@@ -134,7 +140,9 @@ public final class MirrorFollower {
                     continue
                 }
                 pause = Pause()
-                switch try follow(sink) {
+                let end = try follow(sink)
+                if connectsOnce { return }
+                switch end {
                 case .stop: return
                 case .reload: options.onMessage("opening source and replica again")
                 case .sourceChanged: options.onMessage("another file stands at \(source), or none")
@@ -177,7 +185,7 @@ public final class MirrorFollower {
         switch error {
         case let error as SystemError: return error.isOutOfSpace || error.code == ENOENT && hasReplica
         case SessionError.deadlineExceeded, SessionError.incompatibleSession, MirrorError.inUse: return true
-        case let error as WireError: return error.isTransient
+        case let error as WireError: return error.isTransient || wasConnected && error.isOfTrust
         case OpenError.decryptionFailed, OpenError.notEncrypted: return false
         case let error as OpenError:
             // A source that is gone, or in the making, is waited for once there is a replica of it.
@@ -230,6 +238,7 @@ public final class MirrorFollower {
         let side = try self.side ?? openSource()
         self.side = side
         let position = try sink.connect()
+        wasConnected = true
         if let position {
             hasReplica = true
             try resume(side, sink, position)
@@ -324,6 +333,7 @@ public final class MirrorFollower {
                 equalSince = SystemCalls.monotonicNanoseconds()
                 if isReplaced(open) { return .sourceChanged }
                 if try !sink.look(newest: next.snapshot.version) { return .destinationGone }
+                if options.endsWhenEqual { return .stop }
                 wait(sink.lookInterval, [open.descriptor] + (sink.descriptor.map { [$0] } ?? []))
                 _ = open.subscription.takeEvents()
                 continue

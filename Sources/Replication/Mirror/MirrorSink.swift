@@ -29,6 +29,8 @@ protocol MirrorSink: AnyObject {
     /// Milliseconds until `look` wants to be called at the latest.
     var lookInterval: Int32 { get }
     func disconnect()
+    /// Asked during long waits; set by whoever uses the sink.
+    var isStopped: () -> Bool { get set }
 }
 
 /// A replica on this machine; bytes go from the source's memory into its file.
@@ -41,6 +43,7 @@ final class LocalSink: MirrorSink {
     var line: MirrorLine? { writer.state?.line }
     let descriptor: Int32? = nil
     let lookInterval: Int32 = 30_000
+    var isStopped: () -> Bool = { false }
 
     init(source: String, destination: String, options: Mirror.Options) throws {
         self.source = source

@@ -6,6 +6,8 @@ struct MirrorStep {
     let parent: Snapshot
     /// V1's free space; nil where the step came over a wire: the replica's own lists are the same ones.
     let parentExtents: FreeExtents?
+    /// V1 in the source's session; nil where the step came over a wire.
+    let parentHeld: HeldSnapshot?
     /// V2.
     let this: Snapshot
     /// Ascending, not touching: the used bytes of V2 that are free in V1.
@@ -49,6 +51,7 @@ struct MirrorStep {
             }
             parent = base.snapshot
             parentExtents = older
+            parentHeld = base
             this = next.snapshot
             content = .held(next)
         } catch let error as FormatError {
@@ -60,6 +63,7 @@ struct MirrorStep {
     init(_ segment: Segment) {
         parent = segment.head.parent
         parentExtents = nil
+        parentHeld = nil
         this = segment.head.this
         ranges = segment.ranges
         historyType = segment.head.historyType

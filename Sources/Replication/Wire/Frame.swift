@@ -17,6 +17,8 @@ enum Frame: Equatable {
         var forces = false
         /// The source of a push is encrypted.
         var isEncrypted = false
+        /// A pull ends when the replica is equal to the source.
+        var isOnce = false
         /// The file at the server; empty where the server was started for one file.
         var name: String
         /// What the replica's state calls the source of a push.
@@ -134,7 +136,7 @@ enum Frame: Equatable {
             out.add(Frame.magic)
             out.add(hello.version)
             out.add(hello.direction.rawValue)
-            out.add(UInt8((hello.forces ? 1 : 0) | (hello.isEncrypted ? 2 : 0)))
+            out.add(UInt8((hello.forces ? 1 : 0) | (hello.isEncrypted ? 2 : 0) | (hello.isOnce ? 4 : 0)))
             out.add(hello.name)
             out.add(hello.source)
         case .welcome(let welcome):
@@ -213,10 +215,11 @@ enum Frame: Equatable {
             let version = try reader.number(UInt16.self)
             guard let direction = Direction(rawValue: try reader.number(UInt8.self)) else { throw FrameError.malformed("an unknown direction") }
             let flags = try reader.number(UInt8.self)
-            guard flags <= 3 else { throw FrameError.malformed("unknown flags \(flags) in the first message") }
+            guard flags <= 7 else { throw FrameError.malformed("unknown flags \(flags) in the first message") }
             let name = try reader.text(max: nameByteCountMax), source = try reader.text(max: textByteCountMax)
             return .hello(Hello(
-                version: version, direction: direction, forces: flags & 1 != 0, isEncrypted: flags & 2 != 0, name: name, source: source))
+                version: version, direction: direction, forces: flags & 1 != 0, isEncrypted: flags & 2 != 0, isOnce: flags & 4 != 0, name: name,
+                source: source))
         case 2:
             let version = try reader.number(UInt16.self)
             return .welcome(Welcome(version: version, isEncrypted: try reader.flag()))

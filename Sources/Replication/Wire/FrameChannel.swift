@@ -16,6 +16,9 @@ final class FrameChannel {
     /// Bytes of frames, in both directions.
     private(set) var sentByteCount = 0, receivedByteCount = 0
 
+    /// The other side has ended in good order.
+    private(set) var saidFarewell = false
+
     init(_ stream: any ByteStream) { self.stream = stream }
 
     var peer: String { stream.peer }
@@ -82,7 +85,9 @@ final class FrameChannel {
             if let frame = try nextAvailable() {
                 switch frame {
                 case .refusal(let code, let text): throw WireError.refused(peer: peer, code: code, reason: text)
-                case .bye: throw WireError.closed(peer: peer, reason: "it was stopped there")
+                case .bye:
+                    saidFarewell = true
+                    throw WireError.closed(peer: peer, reason: "it was stopped there")
                 default: return frame
                 }
             }

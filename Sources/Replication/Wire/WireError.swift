@@ -1,3 +1,5 @@
+import SharedStore
+
 /// Why a conversation with the other side of a mirror has ended.
 public enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The other side, or something between, has ended the connection.
@@ -26,6 +28,12 @@ public enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
         case .refused(_, let code, _): code.isTransient
         case .tooLarge, .notTrusted, .badConfiguration, .stopped: false
         }
+    }
+
+    /// One side does not believe the other: where they did before, a certificate may be about to be renewed.
+    var isOfTrust: Bool {
+        if case .notTrusted = self { return true }
+        return false
     }
 
     public var description: String {
@@ -76,6 +84,25 @@ public enum WireCode: UInt16, Sendable, CaseIterable {
         switch self {
         case .busy, .goingAway, .inputOutput, .idle, .malformed: true
         case .version, .badName, .notAllowed, .notFound, .conflict, .tooLarge, .badSource, .wouldBePlain: false
+        }
+    }
+}
+
+extension WireCode {
+    /// What a side says to the other of an error of its own.
+    init(_ error: any Error) {
+        switch error {
+        case MirrorError.busy, MirrorError.inUse, is SessionError: self = .busy
+        case MirrorError.notThisMirror, MirrorError.diverged, MirrorError.damagedState: self = .conflict
+        case MirrorError.sourceDamaged: self = .badSource
+        case OpenError.fileNotFound: self = .notFound
+        case is OpenError, is FormatError: self = .badSource
+        case WireError.tooLarge: self = .tooLarge
+        case WireError.malformed, is SegmentError, is CompressionError: self = .malformed
+        case WireError.silent: self = .idle
+        case WireError.stopped: self = .goingAway
+        case WireError.refused(_, let code, _): self = code
+        default: self = .inputOutput
         }
     }
 }

@@ -3,9 +3,9 @@ import Glibc
 import SystemCalls
 
 /// A thread of our own for work that may block or must be pinned to one thread. It takes no signals.
-enum BackgroundThread {
+package enum BackgroundThread {
     /// Starts `body` on a new thread with a name of at most 15 characters, which debuggers and `top` show.
-    static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
+    package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws {
         final class Box {
             let name: String
             let body: @Sendable () -> Void

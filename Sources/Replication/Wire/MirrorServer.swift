@@ -1,0 +1,224 @@
+import Glibc
+import SharedStore
+import Synchronization
+import SystemCalls
+
+/// Serves the files below a folder to clients that prove who they are: takes replicas in, and gives sources out.
+///
+/// A thread for each client. Limits: clients that have not proved who they are may be so many at once, and so long; where one more comes, the
+/// one that has waited longest goes, so that whoever fills the places keeps nobody out who is honest and quick. Of the others there may be
+/// `connectionsMax`.
+public final class MirrorServer: Sendable {
+    public struct Options: Sendable {
+        /// Host and port to listen at, "host:port", "[::]:port", ":port" for all addresses of the machine; port 0 for a free one.
+        public var address = ":\(MirrorEndpoint.defaultPort)"
+        public var root: String
+        public var tls: TLSSettings
+        /// A file of `ServerRights`; nil for every client and every name.
+        public var rightsFile: String?
+        public var key: EncryptionKey?
+        public var allowsPlain = false
+        public var connectionsMax = 1024
+        public var strangersMax = 64
+        /// So long a client may take to prove who it is, and again to say what it wants.
+        public var handshakeMilliseconds = 10_000
+        /// So long clients may take to end when the server stops.
+        public var graceMilliseconds = 10_000
+        public var mirror = Mirror.Options()
+        /// Told of clients that come, go and are refused.
+        public var onMessage: @Sendable (String) -> Void = { _ in }
+
+        public init(root: String, tls: TLSSettings) {
+            self.root = root
+            self.tls = tls
+        }
+    }
+
+    private struct Connection {
+        var descriptor: Int32
+        var since: Int64
+        /// Nil as long as it is a stranger.
+        var client: String?
+        /// Of a push.
+        var path: String?
+    }
+
+    private struct State {
+        var next = 0
+        var connections: [Int: Connection] = [:]
+        var rights: ServerRights
+    }
+
+    private let options: Options
+    private let root: String
+    private let context: TLSContext
+    private let listeners: [Int32]
+    private let stopEvent: Int32
+    private let state: Mutex<State>
+    /// Where it listens, with the ports that it has got.
+    public let addresses: [String]
+
+    /// Reads certificates and rights, and listens.
+    ///
+    /// - Throws: `WireError.badConfiguration`, `SystemError`.
+    public init(_ options: Options) throws {
+        self.options = options
+        context = try TLSContext(options.tls, isServer: true)
+        guard let resolved = realpath(options.root, nil) else { throw WireError.badConfiguration("\(options.root): \(String(cString: strerror(errno)))") }
+        root = String(cString: resolved)
+        free(resolved)
+        guard (try? SystemCalls.status(path: root))?.isDirectory == true else { throw WireError.badConfiguration("\(options.root): is no folder") }
+        state = Mutex(State(rights: try options.rightsFile.map(ServerRights.read) ?? .all))
+        let (host, port) = try MirrorEndpoint.hostAndPort(options.address, options.address)
+        var open: [Int32] = []
+        do {
+            for address in try SystemCalls.addresses(host: host, port: port ?? MirrorEndpoint.defaultPort, forListening: true) {
+                do { open.append(try SystemCalls.listen(at: address)) } catch let error as SystemError {
+                    // A machine without IPv6 still has the other one.
+                    guard [EAFNOSUPPORT, EADDRNOTAVAIL].contains(error.code) else { throw error }
+                }
+            }
+            if open.isEmpty { throw WireError.badConfiguration("\(options.address): there is nothing to listen at") }
+            stopEvent = try SystemCalls.makeEventDescriptor()
+        } catch {
+            open.forEach { SystemCalls.close($0) }
+            if let error = error as? SystemCalls.NameError { throw WireError.badConfiguration("\(options.address): \(error.reason)") }
+            throw error
+        }
+        listeners = open
+        addresses = open.map { SystemCalls.localAddress($0) }
+    }
+
+    deinit {
+        listeners.forEach { SystemCalls.close($0) }
+        SystemCalls.close(stopEvent)
+    }
+
+    /// Clients at the moment, and how many of them have not proved who they are.
+    public var clientCount: (all: Int, strangers: Int) {
+        state.withLock { ($0.connections.count, $0.connections.values.count { $0.client == nil }) }
+    }
+
+    /// Serves until a request says stop; `reload` reads the rights again.
+    ///
+    /// - Parameter onStatus: called for `Request.status`.
+    public func run(onStatus: (String) -> Void = { _ in }, control: MirrorFollower.Control) throws {
+        defer { end() }
+        while true {
+            switch control(listeners, 60_000) {
+            case .stop: return
+            case .reload: reload()
+            case .status:
+                let count = clientCount
+                onStatus("serving \(root) at \(addresses.joined(separator: ", ")): \(count.all) clients, \(count.strangers) of them not known yet")
+            case nil: break
+            }
+            for listener in listeners {
+                do { while let accepted = try SystemCalls.accept(listener) { take(accepted.descriptor, accepted.peer) } } catch {
+                    // No descriptors left: some come back when clients go.
+                    options.onMessage("a client cannot be taken: \(error)")
+                    usleep(100_000)
+                }
+            }
+        }
+    }
+
+    private func reload() {
+        do {
+            let rights = try options.rightsFile.map(ServerRights.read) ?? .all
+            state.withLock { $0.rights = rights }
+            options.onMessage("the rights of clients were read again")
+        } catch { options.onMessage("the rights of clients stay as they were: \(error)") }
+    }
+
+    private func end() {
+        SystemCalls.signal(stopEvent)
+        let limit = SystemCalls.monotonicNanoseconds() + Int64(options.graceMilliseconds) * 1_000_000
+        while clientCount.all > 0 {
+            if SystemCalls.monotonicNanoseconds() > limit {
+                state.withLock { for connection in $0.connections.values { SystemCalls.shutDown(connection.descriptor) } }
+            }
+            usleep(5000)
+        }
+    }
+
+    // MARK: One client
+
+    private func take(_ descriptor: Int32, _ peer: String) {
+        let number: Int? = state.withLock { state in
+            if state.connections.count >= options.connectionsMax { return nil }
+            let strangers = state.connections.filter { $0.value.client == nil }
+            if strangers.count >= options.strangersMax, let oldest = strangers.min(by: { $0.value.since < $1.value.since }) {
+                SystemCalls.shutDown(oldest.value.descriptor)
+            }
+            state.next += 1
+            state.connections[state.next] = Connection(descriptor: descriptor, since: SystemCalls.monotonicNanoseconds())
+            return state.next
+        }
+        guard let number else {
+            options.onMessage("\(peer): refused, there are \(options.connectionsMax) clients already")
+            SystemCalls.close(descriptor)
+            return
+        }
+        do { try BackgroundThread.start("realm-client") { self.serve(number, descriptor, peer) } } catch {
+            options.onMessage("\(peer): refused: \(error)")
+            forget(number)
+            SystemCalls.close(descriptor)
+        }
+    }
+
+    private func forget(_ number: Int) { state.withLock { _ = $0.connections.removeValue(forKey: number) } }
+
+    private func serve(_ number: Int, _ descriptor: Int32, _ peer: String) {
+        var name = peer
+        do {
+            let stream = try TLSStream(descriptor, context, host: nil, peer: peer)
+            defer {
+                // Before the descriptor is closed and its number is somebody else's.
+                forget(number)
+                stream.close()
+            }
+            let client = try stream.shakeHands(milliseconds: options.handshakeMilliseconds) { self.isStopping }
+            name = stream.peer
+            let rights = state.withLock { state in
+                state.connections[number]?.client = client
+                return state.rights
+            }
+            var service = WireService()
+            (service.rights, service.root, service.key, service.allowsPlain) = (rights, root, options.key, options.allowsPlain)
+            service.mirror = options.mirror
+            let started = name
+            service.mirror.onMessage = { [options] in options.onMessage("\(started): \($0)") }
+            service.helloMilliseconds = options.handshakeMilliseconds
+            try service.serve(FrameChannel(stream), client: client, control: { self.control($0, $1) }) { what, path in
+                options.onMessage("\(started): \(what) of \(path)")
+                if what == "push" { replaceOlder(number, client, path) }
+            }
+            options.onMessage("\(name): gone")
+        } catch {
+            forget(number)
+            options.onMessage("\(error)".hasPrefix(name) ? "\(error)" : "\(name): \(error)")
+        }
+    }
+
+    /// A client that comes again has lost its connection, whether we have noticed or not.
+    private func replaceOlder(_ number: Int, _ client: String, _ path: String) {
+        let isOlder = { (entry: (key: Int, value: Connection)) in entry.key != number && entry.value.client == client && entry.value.path == path }
+        let hadOlder = state.withLock { state in
+            state.connections[number]?.path = path
+            let older = state.connections.filter(isOlder)
+            for connection in older.values { SystemCalls.shutDown(connection.descriptor) }
+            return !older.isEmpty
+        }
+        if !hadOlder { return }
+        for _ in 0..<500 where state.withLock({ $0.connections.contains(where: isOlder) }) { usleep(10_000) }
+    }
+
+    private var isStopping: Bool { Waiting.poll(stopEvent, POLLIN, milliseconds: 0) }
+
+    private func control(_ descriptors: [Int32], _ milliseconds: Int32) -> MirrorFollower.Request? {
+        var requests = ([stopEvent] + descriptors).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        _ = poll(&requests, nfds_t(requests.count), milliseconds)
+        return requests[0].revents != 0 ? .stop : nil
+    }
+}
