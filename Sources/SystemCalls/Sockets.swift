@@ -173,6 +173,9 @@ extension SystemCalls {
         }
     }
 
+    /// Says that nothing more will be sent.
+    public static func shutDownWriting(_ fd: Descriptor) { _ = shutdown(fd, 1) }
+
     /// Ends a connection in both directions; whoever waits for it wakes.
     public static func shutDown(_ fd: Descriptor) { _ = shutdown(fd, 2) }
 }

@@ -73,7 +73,7 @@ class MirrorTestCase: XCTestCase {
     }
 
     /// Waits, at most some seconds, until `condition` holds; false where it does not.
-    func eventually(_ seconds: Double = 20, _ condition: () throws -> Bool) rethrows -> Bool {
+    func eventually(_ seconds: Double = 12, _ condition: () throws -> Bool) rethrows -> Bool {
         let limit = Date(timeIntervalSinceNow: seconds)
         while limit.timeIntervalSinceNow > 0 {
             if try condition() { return true }

@@ -6,6 +6,7 @@ let groups: [String: @MainActor ([String]) throws -> Int32] = [
     "realm": runRealmCommand,
     "session": runSessionCommands,
     "mirror": runMirrorCommand,
+    "serve": runServeCommand,
     "storage": runStorageCommand,
     "storm": runStormCommand,
     "trap": runTrapCommand,

@@ -114,7 +114,7 @@ final class Applier {
         if p.snapshot == newest, let parent = step.parentExtents { extents = parent } else if let found = known[p.snapshot] { extents = found } else {
             // Held, so its lists are intact in the replica.
             let view = try participant.file.view(of: p.snapshot)
-            extents = try FreeExtents(memory: view.memory, snapshot: p.snapshot)
+            extents = try withExtendedLifetime(view) { try FreeExtents(memory: view.memory, snapshot: p.snapshot) }
             if known.count >= Applier.knownCountMax { known.removeAll() }
             known[p.snapshot] = extents
         }
@@ -138,33 +138,39 @@ final class Applier {
 
     private func isEqual(_ step: MirrorStep, _ newest: Snapshot) throws -> Bool {
         let view = try participant.file.view(of: newest)
-        var isEqual = true
-        try step.forEachRange { range, bytes in
-            guard isEqual, let theirs = bytes.baseAddress else { return }
-            isEqual = memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) == 0
+        return try withExtendedLifetime(view) {
+            var isEqual = true
+            try step.forEachRange { range, bytes in
+                guard isEqual, let theirs = bytes.baseAddress else { return }
+                isEqual = memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) == 0
+            }
+            return isEqual
         }
-        return isEqual
     }
 
     /// Compares the used bytes of a version here and in the source.
     func holdsTheSame(as source: HeldSnapshot) throws -> Bool {
         // The ranges of the source's version end before the end of ours: both have the same size.
         let view = try participant.file.view(of: source.snapshot)
-        for range in try source.extents().usedRanges() {
-            let theirs = try source.memory.bytes(at: range.lowerBound, length: range.count)
-            if memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) != 0 { return false }
+        return try withExtendedLifetime((view, source)) {
+            for range in try source.extents().usedRanges() {
+                let theirs = try source.memory.bytes(at: range.lowerBound, length: range.count)
+                if memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) != 0 { return false }
+            }
+            return true
         }
-        return true
     }
 
     /// The free lists and the top array of the version that the replica stands at, as they lie there: what a step is compressed against.
     func listsPrefix(_ snapshot: Snapshot) throws -> [UInt8] {
-        try FreeExtents.prefix(memory: participant.file.view(of: snapshot).memory, snapshot: snapshot)
+        let view = try participant.file.view(of: snapshot)
+        return try withExtendedLifetime(view) { try FreeExtents.prefix(memory: view.memory, snapshot: snapshot) }
     }
 
     /// SHA-256 of the bytes that `ranges` of the replica's version have.
     func digest(_ snapshot: Snapshot, _ ranges: [Range<Int>]) throws -> Digest {
-        try Self.digest(participant.file.view(of: snapshot).memory, ranges)
+        let view = try participant.file.view(of: snapshot)
+        return try withExtendedLifetime(view) { try Self.digest(view.memory, ranges) }
     }
 
     static func digest(_ memory: Memory, _ ranges: [Range<Int>]) throws -> Digest {

@@ -164,7 +164,7 @@ public final class MirrorFollower {
     }
 
     private func letGo() {
-        if side?.base != nil { options.onMessage("the source's version is let go: the replica could not be written to for too long") }
+        if side?.base != nil || side?.pending != nil { options.onMessage("the source's version is let go: the replica could not be written to for too long") }
         side?.base = nil
         side?.pending = nil
         limitReached = false
@@ -249,8 +249,11 @@ public final class MirrorFollower {
         side.pending = nil
         if side.base == nil {
             let held = try HeldSnapshot(side.participant, try side.participant.acquireNewest(.live))
+            // The replica may have it though we never learn so.
+            side.pending = held
             guard try sink.replace(with: held, source: side.status, pause: pause) else { return false }
-            side.base = held
+            (side.base, side.pending) = (held, nil)
+            know(held.snapshot, sink.line)
             imageCount += 1
             hasReplica = true
         }
@@ -312,7 +315,7 @@ public final class MirrorFollower {
         reloads = false
         guard let open = side else { return }
         open.subscription.cancel()
-        try? open.participant.close(force: true, leavingPins: options.pinGrace > .zero && open.base != nil)
+        try? open.participant.close(force: true, leavingPins: options.pinGrace > .zero && (open.base != nil || open.pending != nil))
         side = nil
     }
 

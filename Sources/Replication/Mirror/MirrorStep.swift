@@ -79,9 +79,11 @@ struct MirrorStep {
     func forEachRange(_ body: (Range<Int>, UnsafeRawBufferPointer) throws -> Void) throws {
         switch content {
         case .held(let held):
-            for range in ranges {
-                let start = try held.memory.bytes(at: range.lowerBound, length: range.count)
-                try body(range, UnsafeRawBufferPointer(start: start, count: range.count))
+            try withExtendedLifetime(held) {
+                for range in ranges {
+                    let start = try held.memory.bytes(at: range.lowerBound, length: range.count)
+                    try body(range, UnsafeRawBufferPointer(start: start, count: range.count))
+                }
             }
         case .payload(let payload):
             try payload.withUnsafeBytes { bytes in

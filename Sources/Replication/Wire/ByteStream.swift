@@ -19,7 +19,9 @@ protocol ByteStream: AnyObject {
     /// - Throws: `WireError.closed`, `.silent` where nothing could be written for too long, `.stopped`.
     func write(_ bytes: UnsafeRawBufferPointer, isStopped: () -> Bool) throws
     /// Says that nothing more will come, and closes.
-    func close()
+    ///
+    /// - Parameter lingering: wait a moment until the other side has read what was written last: what it sends meanwhile would destroy that.
+    func close(lingering: Bool)
 }
 
 /// Waiting for descriptors and the calls of sockets that never raise a signal.
@@ -62,7 +64,7 @@ final class PipeStream: ByteStream {
         try SystemCalls.setNonBlocking(writing)
     }
 
-    deinit { close() }
+    deinit { close(lingering: false) }
 
     func readAvailable(into buffer: inout [UInt8]) throws -> Int {
         guard isOpen else { throw WireError.closed(peer: peer, reason: "it was closed here") }
@@ -92,7 +94,7 @@ final class PipeStream: ByteStream {
         }
     }
 
-    func close() {
+    func close(lingering: Bool) {
         guard isOpen else { return }
         isOpen = false
         SystemCalls.close(descriptor)

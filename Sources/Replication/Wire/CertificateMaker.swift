@@ -24,8 +24,10 @@ public final class CertificateMaker {
             return
         }
         authorityKey = try Self.makeKey()
+        // A number in the name, so that two authorities are never taken for each other.
+        let number = String(UInt32.random(in: .min ... .max), radix: 16)
         authority = try Self.make(
-            name: "realm-sync mirror authority", key: authorityKey, issuer: nil, issuerKey: authorityKey, from: -86_400, seconds: days * 86_400,
+            name: "realm-sync mirror authority \(number)", key: authorityKey, issuer: nil, issuerKey: authorityKey, from: -86_400, seconds: days * 86_400,
             extensions: [(NID_basic_constraints, "critical,CA:TRUE,pathlen:0"), (NID_key_usage, "critical,keyCertSign,cRLSign")])
         try Self.write(authorityKey, authority, path)
     }

@@ -105,13 +105,13 @@ final class FrameChannel {
     /// Tells the other side why it ends, if that can still be told, and closes.
     func refuse(_ code: WireCode, _ text: String) {
         isStopped = { true }
-        try? send(.refusal(code, String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? " " : $0 }))))
-        stream.close()
+        try? send(.refusal(code, MirrorRun.plainText(text)))
+        stream.close(lingering: true)
     }
 
     func close(politely: Bool = true) {
         isStopped = { true }
         if politely { try? send(.bye) }
-        stream.close()
+        stream.close(lingering: false)
     }
 }

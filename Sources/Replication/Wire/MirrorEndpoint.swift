@@ -141,7 +141,7 @@ struct WireConnector {
         }
         let stream = try TLSStream(descriptor, context, host: host, peer: peer)
         do { try stream.shakeHands(milliseconds: Int(options.connectMilliseconds), isStopped: isStopped) } catch {
-            stream.close()
+            stream.close(lingering: false)
             throw error
         }
         return stream

@@ -41,6 +41,9 @@ public final class MirrorServer: Sendable {
         var client: String?
         /// Of a push.
         var path: String?
+        /// It was told to go, and will.
+        var isEnding = false
+        var isStranger: Bool { client == nil && !isEnding }
     }
 
     private struct State {
@@ -96,7 +99,7 @@ public final class MirrorServer: Sendable {
 
     /// Clients at the moment, and how many of them have not proved who they are.
     public var clientCount: (all: Int, strangers: Int) {
-        state.withLock { ($0.connections.count, $0.connections.values.count { $0.client == nil }) }
+        state.withLock { ($0.connections.count, $0.connections.values.count { $0.isStranger }) }
     }
 
     /// Serves until a request says stop; `reload` reads the rights again.
@@ -147,8 +150,9 @@ public final class MirrorServer: Sendable {
     private func take(_ descriptor: Int32, _ peer: String) {
         let number: Int? = state.withLock { state in
             if state.connections.count >= options.connectionsMax { return nil }
-            let strangers = state.connections.filter { $0.value.client == nil }
+            let strangers = state.connections.filter { $0.value.isStranger }
             if strangers.count >= options.strangersMax, let oldest = strangers.min(by: { $0.value.since < $1.value.since }) {
+                state.connections[oldest.key]?.isEnding = true
                 SystemCalls.shutDown(oldest.value.descriptor)
             }
             state.next += 1
@@ -173,12 +177,15 @@ public final class MirrorServer: Sendable {
         var name = peer
         do {
             let stream = try TLSStream(descriptor, context, host: nil, peer: peer)
-            defer {
-                // Before the descriptor is closed and its number is somebody else's.
-                forget(number)
-                stream.close()
+            // Before the descriptor is closed and its number is somebody else's.
+            stream.onClose = { self.forget(number) }
+            defer { stream.close(lingering: false) }
+            let client: String
+            do { client = try stream.shakeHands(milliseconds: options.handshakeMilliseconds) { self.isStopping } } catch {
+                // The alert says why; it must not be lost.
+                stream.close(lingering: true)
+                throw error
             }
-            let client = try stream.shakeHands(milliseconds: options.handshakeMilliseconds) { self.isStopping }
             name = stream.peer
             let rights = state.withLock { state in
                 state.connections[number]?.client = client

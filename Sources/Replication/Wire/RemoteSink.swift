@@ -89,7 +89,8 @@ final class RemoteSink: MirrorSink {
     func confirm(_ held: HeldSnapshot) throws -> Bool {
         let channel = try opened()
         let ranges = try held.extents().usedRanges()
-        try channel.send(.check(Frame.Check(snapshot: held.snapshot, digest: try Applier.digest(held.memory, ranges), ranges: ranges)))
+        let digest = try withExtendedLifetime(held) { try Applier.digest(held.memory, ranges) }
+        try channel.send(.check(Frame.Check(snapshot: held.snapshot, digest: digest, ranges: ranges)))
         guard let frame = try answer({ [isStopped] milliseconds, _ in
             _ = Waiting.poll(channel.descriptor, POLLIN, milliseconds: milliseconds)
             return !isStopped()
@@ -138,7 +139,9 @@ final class RemoteSink: MirrorSink {
         payload.reserveCapacity(step.byteCount)
         try step.forEachRange { payload += $1 }
         let segment = Segment(head: step.head(following: line, seen: seen), ranges: step.ranges, payload: payload)
-        let lists = try step.parentHeld.map { try FreeExtents.prefix(memory: $0.memory, snapshot: $0.snapshot) } ?? []
+        let lists = try step.parentHeld.map { held in
+            try withExtendedLifetime(held) { try FreeExtents.prefix(memory: held.memory, snapshot: held.snapshot) }
+        } ?? []
         let encoded = try segment.encoded(compressor: compressor, prefix: (.listsPrefix, lists))
         KillPoint.reach("wire.step-made")
         var at = 0

@@ -49,6 +49,11 @@ final class TLSContext: @unchecked Sendable {
         _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_3_VERSION), nil)
         _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, 0, nil)
         SSL_CTX_set_num_tickets(context, 0)
+        // A shared secret counts as a session for the library, which wants to know whose.
+        if isServer {
+            let name = Array("realm-sync".utf8)
+            SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
+        }
         // Secrets are used with SHA-256; both sides must have a cipher with it.
         SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256")
         if let files = settings.certificates { try load(files) }

@@ -15,6 +15,8 @@ final class TLSStream: ByteStream {
     private var isOpen = true
     /// The other side is known and trusted.
     private var isEstablished = false
+    /// Called before the descriptor is closed.
+    var onClose: () -> Void = {}
     /// The shared secret that the client has named.
     private var offeredSecret: String?
 
@@ -46,7 +48,7 @@ final class TLSStream: ByteStream {
     }
 
     deinit {
-        close()
+        close(lingering: false)
         SSL_free(connection)
     }
 
@@ -120,9 +122,9 @@ final class TLSStream: ByteStream {
     }
 
     /// Alerts of the other side that say it does not believe us (RFC 8446 section 6), as the library numbers them.
-    private static let trustAlerts: Set<Int32> = [1042, 1043, 1044, 1045, 1046, 1048, 1049, 1115, 1116]
+    private static let trustAlerts: Set<Int32> = [1042, 1043, 1044, 1045, 1046, 1048, 1049, 1051, 1115, 1116]
     /// The same where the secret may be the wrong one.
-    private static let secretAlerts: Set<Int32> = [1040, 1047, 1051]
+    private static let secretAlerts: Set<Int32> = [1040, 1047]
 
     private func failure(_ code: Int32) -> WireError {
         let number = ERR_peek_error()
@@ -209,13 +211,25 @@ final class TLSStream: ByteStream {
         }
     }
 
-    func close() {
+    func close(lingering: Bool) {
         guard isOpen else { return }
         isOpen = false
         if isEstablished {
             SSL_shutdown(connection)
             try? flush { true }
         }
+        if lingering {
+            SystemCalls.shutDownWriting(descriptor)
+            let limit = SystemCalls.monotonicNanoseconds() + 1_000_000_000
+            withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 16) { space in
+                while SystemCalls.monotonicNanoseconds() < limit {
+                    let count = SystemCalls.receive(descriptor, into: space)
+                    if count == 0 || count < 0 && count != -Int(EAGAIN) { return }
+                    if count < 0 { _ = Waiting.poll(descriptor, POLLIN, milliseconds: 100) }
+                }
+            }
+        }
+        onClose()
         SystemCalls.close(descriptor)
     }
 }

@@ -98,7 +98,7 @@ extension WireCode {
         case OpenError.fileNotFound: self = .notFound
         case is OpenError, is FormatError: self = .badSource
         case WireError.tooLarge: self = .tooLarge
-        case WireError.malformed, is SegmentError, is CompressionError: self = .malformed
+        case WireError.malformed, is FrameError, is SegmentError, is CompressionError: self = .malformed
         case WireError.silent: self = .idle
         case WireError.stopped: self = .goingAway
         case WireError.refused(_, let code, _): self = code
