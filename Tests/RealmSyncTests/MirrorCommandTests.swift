@@ -1,0 +1,115 @@
+import Foundation
+import TestSupport
+import XCTest
+
+/// `mirror`, `promote`, `serve` and `certs` as commands.
+final class MirrorCommandTests: XCTestCase {
+    private let scratch = ScratchDirectory("MirrorCommands")
+
+    private func writer(_ path: String, _ arguments: String = "") throws -> TestProcess {
+        let writer = try TestProcess()
+        XCTAssertEqual(writer.ask("ledger-open \(path) \(arguments)"), "ok")
+        XCTAssertEqual(writer.ask("ledger-setup"), "ok 2")
+        return writer
+    }
+
+    private func status(_ mirror: ChildProcess, _ words: String) -> String {
+        var line = ""
+        for _ in 0..<200 where !line.contains(words) {
+            mirror.signal(SIGUSR1)
+            line = mirror.readLine(seconds: 2) ?? ""
+        }
+        return line
+    }
+
+    func testTheMirrorFollowsTellsItsStatusObeysSignalsAndStops() throws {
+        let source = scratch.file("a.realm"), replica = scratch.file("b.realm")
+        let writer = try writer(source)
+        let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, replica, "--follow"])
+        writer.ask("ledger-commit 10 1")
+        XCTAssertTrue(status(mirror, "version 12 ").contains("0 behind"), mirror.errors)
+        let second = try RealmSync("mirror", source, replica, "--follow")
+        XCTAssertEqual(second.exitCode, 75)
+        XCTAssertTrue(second.errors.contains("process \(mirror.processIdentifier) on "), second.errors)
+        XCTAssertEqual(try RealmSync("promote", replica).exitCode, 75)
+        XCTAssertEqual(try RealmSync("mirror", replica, source, "--once").exitCode, 64, "a loop")
+        XCTAssertEqual(try RealmSync("mirror", source, source, "--once").exitCode, 64)
+        mirror.signal(SIGHUP)
+        writer.ask("ledger-commit 3 2")
+        XCTAssertTrue(status(mirror, "version 15 ").contains("0 behind"), mirror.errors)
+        XCTAssertTrue(mirror.errors.contains("opening source and replica again"), mirror.errors)
+        let facts = try XCTUnwrap((RealmSync("status", replica, "--json").json() as? [String: Any])?["mirror"] as? [String: Any])
+        XCTAssertEqual(facts["version"] as? Int, 15)
+        XCTAssertEqual(facts["sourceVersion"] as? Int, 15)
+        let text = try RealmSync("status", replica).output
+        for words in ["mirror of", source, "up to date", "process \(mirror.processIdentifier)"] { XCTAssertTrue(text.contains(words), text) }
+        mirror.signal(SIGTERM)
+        XCTAssertEqual(mirror.waitForEnd(), 0, mirror.errors)
+        writer.ask("ledger-commit 2 3")
+        XCTAssertTrue(try RealmSync("status", replica).output.contains("2 versions behind"))
+        XCTAssertEqual(try RealmSync("promote", replica).exitCode, 0)
+        XCTAssertEqual(try RealmSync("promote", replica).exitCode, 65)
+        XCTAssertEqual(try RealmSync("mirror", source, replica, "--once").exitCode, 73)
+        XCTAssertEqual(try RealmSync("mirror", source, replica).exitCode, 64)
+        XCTAssertEqual(try RealmSync("verify", replica).exitCode, 0)
+        writer.finish()
+    }
+
+    func testAnEncryptedFileIsMirroredWithItsKeyAnotherOneOrPlainOnDemand() throws {
+        let key = scratch.file("key"), other = scratch.file("other"), source = scratch.file("a.realm")
+        for path in [key, other] { XCTAssertEqual(try RealmSync("keygen", path).exitCode, 0) }
+        let csv = scratch.file("t.csv")
+        try Data("name\nsecret words\n".utf8).write(to: URL(fileURLWithPath: csv))
+        XCTAssertEqual(try RealmSync("import", csv, source, "--key-file", key).exitCode, 0)
+        XCTAssertNotEqual(try RealmSync("mirror", source, scratch.file("no.realm"), "--once").exitCode, 0)
+        for (name, arguments, readKey) in [
+            ("same", [], key), ("another", ["--dest-key-file", other], other), ("plain", ["--dest-plain"], nil),
+        ] as [(String, [String], String?)] {
+            let replica = scratch.file(name + ".realm")
+            let run = try RealmSync(["mirror", source, replica, "--once", "--key-file", key] + arguments)
+            XCTAssertEqual(run.exitCode, 0, run.errors)
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: replica))
+            XCTAssertEqual(bytes.range(of: Data("secret words".utf8)) == nil, readKey != nil, name)
+            XCTAssertTrue(try RealmSync(["export", replica] + (readKey.map { ["--key-file", $0] } ?? [])).output.contains("secret words"), name)
+        }
+        XCTAssertEqual(try RealmSync("mirror", source, scratch.file("x.realm"), "--once", "--dest-plain", "--dest-key-file", other).exitCode, 64)
+    }
+
+    func testAServerFromCertificatesToAMirrorAndBack() throws {
+        let certificates = scratch.file("certs"), root = scratch.file("root"), source = scratch.file("a.realm"), back = scratch.file("back.realm")
+        let made = try RealmSync("certs", certificates, "--server", "server,127.0.0.1,localhost", "--client", "web")
+        XCTAssertEqual(made.exitCode, 0, made.errors)
+        XCTAssertEqual(try RealmSync("certs", certificates, "--client", "web").exitCode, 73, "nothing is overwritten")
+        XCTAssertEqual(try FileManager.default.attributesOfItem(atPath: certificates + "/web.key")[.posixPermissions] as? Int, 0o600)
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        let rights = scratch.file("clients")
+        try Data("web push,pull web/*\n".utf8).write(to: URL(fileURLWithPath: rights))
+        let server = try ChildProcess(product: "realm-sync", [
+            "serve", "--listen", "127.0.0.1:0", "--root", root, "--cert", certificates + "/server.crt", "--key", certificates + "/server.key",
+            "--client-ca", certificates + "/ca.crt", "--clients", rights,
+        ])
+        let port = (server.readLine(beginningWith: "listening at ") ?? "").split(separator: ":").last ?? ""
+        let ours = ["--cert", certificates + "/web.crt", "--key", certificates + "/web.key", "--ca", certificates + "/ca.crt"]
+        let writer = try writer(source)
+        let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, "realm://localhost:\(port)/web/a.realm", "--follow"] + ours)
+        writer.ask("ledger-commit 10 1")
+        XCTAssertTrue(status(mirror, "version 12 ").contains("0 behind"), mirror.errors)
+        let pull = try RealmSync(["mirror", "realm://127.0.0.1:\(port)/web/a.realm", back, "--once"] + ours)
+        XCTAssertEqual(pull.exitCode, 0, pull.errors)
+        XCTAssertTrue(try RealmSync("status", back).output.contains("realm://127.0.0.1:\(port)/web/a.realm"))
+        XCTAssertEqual(try RealmSync("verify", back).exitCode, 0)
+        let denied = try RealmSync(["mirror", source, "realm://127.0.0.1:\(port)/other.realm", "--once"] + ours)
+        XCTAssertEqual(denied.exitCode, 77, denied.errors)
+        XCTAssertTrue(denied.errors.contains("web may not push 'other.realm'"), denied.errors)
+        XCTAssertEqual(try RealmSync("mirror", source, "realm://127.0.0.1:\(port)/web/a.realm", "--once").exitCode, 64, "no certificate")
+        server.signal(SIGUSR1)
+        XCTAssertTrue((server.readLine(beginningWith: "serving ") ?? "").contains("1 clients"), server.output)
+        mirror.signal(SIGTERM)
+        XCTAssertEqual(mirror.waitForEnd(), 0, mirror.errors)
+        server.signal(SIGTERM)
+        XCTAssertEqual(server.waitForEnd(), 0, server.errors)
+        XCTAssertTrue(server.errors.contains("web at 127.0.0.1"), server.errors)
+        XCTAssertEqual(try RealmSync("verify", root + "/web/a.realm").exitCode, 0)
+        writer.finish()
+    }
+}
