@@ -44,7 +44,7 @@ final class DamagedCopiesTests: XCTestCase {
     func testReadingDamagedCopiesEndsInAnErrorOrInText() throws {
         let scratch = ScratchDirectory()
         let seed: UInt64 = 20_260_401
-        var random = SeededGenerator(seed: seed)
+        var random = SplitMix(seed: seed)
         var refused = 0, read = 0
         for name in ["nested-mixed", "relationships", "primary-keys", "fulltext", "compact-copy", "many-versions"] {
             let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/\(name).realm")))

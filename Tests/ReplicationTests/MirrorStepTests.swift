@@ -220,6 +220,43 @@ final class MirrorStepTests: MirrorTestCase {
         #endif
     }
 
+    /// The current is cut on the replica's side while steps are applied: it is the version before a step or the one after it, whole.
+    func testAPowerCutInAStepLeavesTheReplicaAtAVersionOfTheSource() throws {
+        #if DEBUG
+        let store = try Store.open(source, options())
+        try makeTable(store)
+        var random = SplitMix(seed: 79)
+        for _ in 0..<4 { try change(store, &random, adds: 20) }
+        let pair = try Pair(store, replica, options { $0.durability = .full })
+        var contents: [UInt64: [UInt8]] = [:]
+        func note() throws { try pair.source.look { contents[$0.version] = try JSONExporter.text($0.group) } }
+        try note()
+        let recorder = try PowerCutDirectory(scratch.path, ignores: { $0 != "b.realm" })
+        recorder.mark(Int(try pair.source.newestVersion()))
+        for i in 0..<6 {
+            for _ in 0...(i % 2) { try change(pair.source, &random, adds: i == 3 ? 200 : 20) }
+            try note()
+            let step = try pair.next()
+            XCTAssertEqual(try recorder.record { try pair.applier.attempt(step) }, .applied)
+            pair.base = try step.held()
+            recorder.mark(Int(try pair.source.newestVersion()))
+        }
+        try pair.close()
+        let file = scratch.file("cut.realm")
+        var before: Int?
+        let count = try recorder.forEachImage(subsets: 3, seed: 11) { files, promised in
+            try Data(try XCTUnwrap(files["b.realm"])).write(to: URL(fileURLWithPath: file))
+            let image = try ImmutableFile(path: file)
+            let version = try image.group.version()
+            XCTAssertGreaterThanOrEqual(Int(version), promised ?? before ?? 0)
+            XCTAssertEqual(try JSONExporter.text(image.group), contents[version], "version \(version)")
+            try assertSound(file, "after a promise of \(promised ?? 0)")
+            before = promised
+        }
+        XCTAssertGreaterThan(count, 60)
+        #endif
+    }
+
     // MARK: Images
 
     func testAnImageTakenWhileOthersWriteIsAVersionOfTheSource() throws {

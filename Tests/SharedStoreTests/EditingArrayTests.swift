@@ -112,7 +112,7 @@ final class EditingArrayTests: XCTestCase {
         XCTAssertEqual(try ArrayEditor.get(scratch.arena, victim, 2), 7)
     }
 
-    private func randomValue(_ random: inout SeededGenerator, bits: ClosedRange<Int>) -> Int64 {
+    private func randomValue(_ random: inout SplitMix, bits: ClosedRange<Int>) -> Int64 {
         let width = Int.random(in: bits, using: &random)
         if width == 0 { return 0 }
         return Int64(truncatingIfNeeded: random.next()) >> Int64(64 - width)

@@ -25,7 +25,7 @@ final class EditingDamageTests: XCTestCase {
         }
 
         /// Changes a few bytes, mostly of headers and of small nodes, where they matter.
-        func damaged(_ random: inout SeededGenerator) -> [UInt8] {
+        func damaged(_ random: inout SplitMix) -> [UInt8] {
             var bytes = bytes
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 guard let node = nodes.randomElement(using: &random) else { continue }
@@ -64,7 +64,7 @@ final class EditingDamageTests: XCTestCase {
         }
     }
 
-    private func sweep(_ image: Image, seed: UInt64, rounds: Int = 400, name: String = #function, _ edit: (Arena, inout Int, inout SeededGenerator) throws -> Void) throws {
+    private func sweep(_ image: Image, seed: UInt64, rounds: Int = 400, name: String = #function, _ edit: (Arena, inout Int, inout SplitMix) throws -> Void) throws {
         var random = generator(seed, name)
         var failures = 0
         for _ in 0..<rounds {
@@ -84,9 +84,9 @@ final class EditingDamageTests: XCTestCase {
         XCTAssertLessThan(failures, rounds, "not every damage matters")
     }
 
-    private func sweepTree<L: LeafEditor>(_: L.Type, seed: UInt64, count: Int = 2300, name: String = #function, _ value: @escaping (inout SeededGenerator) -> L.Element) throws {
+    private func sweepTree<L: LeafEditor>(_: L.Type, seed: UInt64, count: Int = 2300, name: String = #function, _ value: @escaping (inout SplitMix) -> L.Element) throws {
         typealias Tree = BPlusTreeEditor<L>
-        var random = SeededGenerator(seed: seed)
+        var random = SplitMix(seed: seed)
         let scratch = try ScratchArena()
         var root = try Tree.create(scratch.arena)
         for index in 0..<count { root = try Tree.insert(scratch.arena, root, index, value(&random)) }

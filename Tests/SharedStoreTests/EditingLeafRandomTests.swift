@@ -10,12 +10,12 @@ private struct ValueKind<L: LeafEditor, R: Leaf, Value: Equatable> {
     var treeSet: (Arena, Int, Int, Value) throws -> Int
     var treeInsert: (Arena, Int, Int, Value) throws -> Int
     var read: (R, Int) throws -> Value
-    var random: (inout SeededGenerator) -> Value
+    var random: (inout SplitMix) -> Value
 }
 
 /// Thousands of random changes of every kind of leaf, alone and in a B+ tree, against a Swift array.
 final class EditingLeafRandomTests: XCTestCase {
-    private func kind<L: LeafEditor, R: Leaf>(_: L.Type, _: R.Type, random: @escaping (inout SeededGenerator) -> L.Element) -> ValueKind<L, R, L.Element>
+    private func kind<L: LeafEditor, R: Leaf>(_: L.Type, _: R.Type, random: @escaping (inout SplitMix) -> L.Element) -> ValueKind<L, R, L.Element>
     where L.Element == R.Element, L.Element: Equatable {
         ValueKind(
             set: { try L.set($0, $1, $2, $3) }, insert: { try L.insert($0, $1, $2, $3) },
@@ -127,29 +127,29 @@ final class EditingLeafRandomTests: XCTestCase {
         try tree.assertNothingLeaks()
     }
 
-    private static func integer(_ random: inout SeededGenerator) -> Int64 {
+    private static func integer(_ random: inout SplitMix) -> Int64 {
         let special: [Int64] = [0, 1, 3, 15, 127, 32767, 1 << 31 - 1, .max, .min, -1, -128]
         if Int.random(in: 0..<4, using: &random) == 0, let value = special.randomElement(using: &random) { return value }
         return Int64(truncatingIfNeeded: random.next()) >> Int64(Int.random(in: 0..<64, using: &random))
     }
 
-    private static func optional<T>(_ random: inout SeededGenerator, _ value: (inout SeededGenerator) -> T) -> T? {
+    private static func optional<T>(_ random: inout SplitMix, _ value: (inout SplitMix) -> T) -> T? {
         Int.random(in: 0..<5, using: &random) == 0 ? nil : value(&random)
     }
 
     /// Mostly short, now and then of a length that needs another form of the leaf.
-    private static func bytes(_ random: inout SeededGenerator) -> [UInt8] {
+    private static func bytes(_ random: inout SplitMix) -> [UInt8] {
         let longest = [3, 7, 15, 15, 15, 63, 64, 65, 300][Int.random(in: 0..<(Int.random(in: 0..<40, using: &random) == 0 ? 9 : 5), using: &random)]
         return (0..<Int.random(in: 0...longest, using: &random)).map { _ in UInt8.random(in: 0..<128, using: &random) }
     }
 
-    private static func decimal(_ random: inout SeededGenerator) -> Decimal128Bits {
+    private static func decimal(_ random: inout SplitMix) -> Decimal128Bits {
         let coefficient = random.next() >> UInt64([63, 45, 41, 12, 0].randomElement(using: &random) ?? 0)
         let exponent = [0, 0, -2, 90, 91, -369, 400].randomElement(using: &random) ?? 0
         return Decimal128Bits(low: coefficient, high: UInt64(exponent + 6176) << 49 | (coefficient != 0 && random.next() & 1 == 0 ? 1 << 63 : 0))
     }
 
-    private static func time(_ random: inout SeededGenerator) -> Timestamp {
+    private static func time(_ random: inout SplitMix) -> Timestamp {
         let seconds = integer(&random)
         let nanoseconds = Int32.random(in: 0..<1_000_000_000, using: &random)
         return Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -nanoseconds : nanoseconds)
@@ -226,7 +226,7 @@ final class EditingLeafRandomTests: XCTestCase {
         ), seed: 15)
     }
 
-    private static func mixed(_ random: inout SeededGenerator) -> Mixed {
+    private static func mixed(_ random: inout SplitMix) -> Mixed {
         switch Int.random(in: 0..<12, using: &random) {
         case 0: return .null
         case 1, 2: return .int(integer(&random))

@@ -67,9 +67,9 @@ final class EditedTree {
 
 extension XCTestCase {
     /// A generator whose seed stands in the test's output: `EDITING_SEED` or the given one.
-    func generator(_ seed: UInt64, _ name: String = #function) -> SeededGenerator {
+    func generator(_ seed: UInt64, _ name: String = #function) -> SplitMix {
         print("\(name): seed \(seed)")
-        return SeededGenerator(seed: seed)
+        return SplitMix(seed: seed)
     }
 }
 
