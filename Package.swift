@@ -19,6 +19,7 @@ let package = Package(
         .systemLibrary(name: "CDecimal", providers: [.apt(["libintelrdfpmath-dev"])]),
         .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CLMDB", providers: [.apt(["liblmdb-dev"])]),
 
@@ -27,7 +28,7 @@ let package = Package(
         .target(name: "SystemCalls", dependencies: ["CShims"]),
         .target(name: "Notifier", dependencies: ["SystemCalls", "CShims", "CInotifyTools"]),
         .target(name: "SharedStore", dependencies: ["Notifier", "SystemCalls", "CShims", "COpenSSL", "CDecimal"]),
-        .target(name: "Replication", dependencies: ["SharedStore", "Notifier", "SystemCalls", "CShims", "COpenSSL", "CZstd", "CXXHash"]),
+        .target(name: "Replication", dependencies: ["SharedStore", "Notifier", "SystemCalls", "CShims", "COpenSSL", "CZstd", "CXXHash", "CCurl"]),
         .target(name: "RealmSwift", dependencies: ["SharedStore", "Notifier", "CShims"]),
         .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
 

@@ -1,5 +1,6 @@
 import CXXHash
 import SharedStore
+import SystemCalls
 
 /// What a version holds, as one number for each block of 64 KiB: two versions are compared without having both at hand
 /// (mirroring.md 8.3).
@@ -132,5 +133,53 @@ struct TrackedHashes {
         try BlockHashes.hash(memory, extents.usedRanges(), blocks: blocks) { fresh[$0] = $1 }
         hashes = BlockHashes(snapshot: snapshot, hashes: fresh)
         dirty = []
+    }
+}
+
+extension ContentDifference {
+    /// Makes a file of an older file and a difference: every byte that the version uses comes from the one or the other. Synced, and
+    /// under a name of its own: whoever calls this gives it the old one's name when nobody has that open.
+    ///
+    /// - Parameters:
+    ///   - path: must not exist.
+    ///   - older: the file whose hashes the difference was made against; nobody may write to it meanwhile.
+    ///   - ranges: as `ranges` gave them; `bytes` hands over the content of one of them.
+    ///   - checking: hashes of the version, to be compared with what came out; nil to believe it.
+    /// - Throws: `ArchiveError.unsound` where the result has other hashes: the older file is not what was hashed. No file is left then.
+    public static func makeFile(
+        _ path: String, from older: String, snapshot: Snapshot, ranges: [Range<Int>], checking expected: BlockHashes? = nil,
+        bytes: (Range<Int>) throws -> UnsafeRawBufferPointer
+    ) throws {
+        let source = try PlainFile.open(older, writable: false)
+        defer { source.close() }
+        let file = try PlainFile.createExclusively(path)
+        do {
+            defer { file.close() }
+            let size = RestoredFile.physicalSize(snapshot)
+            try file.preallocate(to: size)
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+            defer { buffer.deallocate() }
+            var at = FileHeader.byteCount
+            while at < size {
+                let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(buffer.count, size - at)])
+                let count = try source.read(into: part, at: at)
+                if count == 0 { break }
+                try file.write(UnsafeRawBufferPointer(rebasing: part[..<count]), at: at)
+                at += count
+            }
+            for range in ranges { try file.write(bytes(range), at: range.lowerBound) }
+            try RestoredFile.writeHeader(of: snapshot, to: file)
+            try SystemCalls.sync(file.descriptor, path: path)
+            if let expected {
+                let mapping = try FileMapping.open(path: path)
+                let extents = try FreeExtents(memory: mapping.memory, snapshot: snapshot)
+                guard try BlockHashes(memory: mapping.memory, snapshot: snapshot, extents: extents).hashes == expected.hashes else {
+                    throw ArchiveError.unsound(path: path, reason: "\(older) is not the file that the difference was made against")
+                }
+            }
+        } catch {
+            try? SystemCalls.unlink(path)
+            throw error
+        }
     }
 }

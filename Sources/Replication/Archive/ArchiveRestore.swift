@@ -106,14 +106,8 @@ final class RestoredFile {
         return bytes
     }
 
-    private static func physicalSize(_ snapshot: Snapshot) -> Int {
-        let page = SystemCalls.pageSize
-        return max(page, (snapshot.logicalSize + page - 1) / page * page)
-    }
-
-    /// Writes the header of the version at which the content stands. It can go on from here.
-    /// - Parameter durably: the file survives a power cut.
-    func finish(durably: Bool) throws {
+    /// The header of a file that holds one version.
+    static func writeHeader(of snapshot: Snapshot, to backend: FileBackend) throws {
         var header = FileHeader()
         if snapshot.topRef != 0 {
             header.topRefs = (UInt64(snapshot.topRef), 0)
@@ -125,6 +119,17 @@ final class RestoredFile {
             try backend.write(UnsafeRawBufferPointer($0), at: 0)
         }
         try backend.flush()
+    }
+
+    static func physicalSize(_ snapshot: Snapshot) -> Int {
+        let page = SystemCalls.pageSize
+        return max(page, (snapshot.logicalSize + page - 1) / page * page)
+    }
+
+    /// Writes the header of the version at which the content stands. It can go on from here.
+    /// - Parameter durably: the file survives a power cut.
+    func finish(durably: Bool) throws {
+        try Self.writeHeader(of: snapshot, to: backend)
         // An older version on the way may have been longer.
         let size = Self.physicalSize(snapshot)
         if try backend.size() > size { try backend.truncate(to: size) }

@@ -6,7 +6,7 @@ import SystemCalls
 extension Command {
     static let archive = Command(
         name: "archive",
-        summary: "Keep every version of a file in a folder, to restore any of them later.",
+        summary: "Keep every version of a file in a folder or a bucket, to restore any of them later.",
         details: [
             "ARCHIVE is made where there is none. Each version that is committed to SOURCE is stored in it at a cost in proportion to the change, with "
                 + "checksums and a chain of hashes; now and then a whole image, and merged steps, so that a restore reads about a dozen pieces however "
@@ -14,6 +14,8 @@ extension Command {
             "With --once the newest version is archived, with --follow all from now on; it goes on where it stopped, whatever stopped it. Without --keep "
                 + "and --keep-for every version is kept; with both, each that one of them covers. One archiver at a time may write to a place: a lease "
                 + "in it names the holder and lapses by itself.",
+            "ARCHIVE may be s3://bucket/prefix, with the credentials of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; nothing is asked "
+                + "of the store while nothing is committed, and nothing is ever listed there.",
             "An encrypted SOURCE needs --key-file, and its archive is encrypted with that key. SIGTERM ends it, SIGHUP makes it open the file again, "
                 + "SIGUSR1 makes it write a line of status to standard output.",
         ],
@@ -67,19 +69,34 @@ extension Command {
 }
 
 extension Operand {
-    static let archive = Operand(name: "ARCHIVE", help: "A folder that holds an archive.")
+    static let archive = Operand(name: "ARCHIVE", help: "A folder that holds an archive, or s3://bucket/prefix.")
 }
 
 /// From an operand to a place.
 enum ArchiveAddress {
-    static let options: [Option] = []
+    static let options: [Option] = [
+        .value("endpoint", nil, "URL", "Of s3://: the store, if it is not Amazon's."),
+        .value("region", nil, "NAME", "Of s3://: the region (AWS_REGION, or us-east-1)."),
+    ]
+    static let scheme = "s3://"
 
     /// Whether a text that may be a file's path names a place of an archive.
-    static func isPlace(_ text: String) -> Bool { (try? SystemCalls.status(path: text))?.isDirectory ?? false }
+    static func isPlace(_ text: String) -> Bool { text.hasPrefix(scheme) || (try? SystemCalls.status(path: text))?.isDirectory ?? false }
 
     static func place(_ invocation: Invocation, _ text: String? = nil, creates: Bool = false) throws -> any ArchivePlace {
         let address = text ?? invocation.arguments.operand("ARCHIVE")
-        return try FolderPlace(address, creates: creates)
+        guard address.hasPrefix(scheme) else { return try FolderPlace(address, creates: creates) }
+        var options = S3Place.Options()
+        options.endpoint = invocation.arguments.string("endpoint") ?? variable("AWS_ENDPOINT_URL")
+        options.region = invocation.arguments.string("region") ?? variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? options.region
+        if let key = variable("AWS_ACCESS_KEY_ID"), let secret = variable("AWS_SECRET_ACCESS_KEY") {
+            options.credentials = .init(accessKey: key, secretKey: secret, sessionToken: variable("AWS_SESSION_TOKEN"))
+        }
+        return try S3Place(address, options: options)
+    }
+
+    private static func variable(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     static func reader(_ invocation: Invocation) throws -> ArchiveReader {
