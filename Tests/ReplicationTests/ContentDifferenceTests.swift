@@ -37,6 +37,8 @@ final class ContentDifferenceTests: ArchiveTestCase {
             try ContentDifference.makeFile(made, from: old, snapshot: snapshot, ranges: ranges, checking: fresh, bytes: content)
             XCTAssertEqual(try export(made), exports[snapshot.version], "round \(round)")
             try assertSound(made)
+            // Where nothing of the old file was needed, any old file will do.
+            if ranges == extents.usedRanges() { continue }
             // Another old file than the one that was hashed is noticed, and nothing is left.
             let other = scratch.file("other.realm")
             try Data(repeating: 0, count: try Data(contentsOf: URL(fileURLWithPath: old)).count).write(to: URL(fileURLWithPath: other))

@@ -43,8 +43,10 @@ final class S3PlaceTests: ArchiveTestCase {
     func testLargeObjectsGoUpInPartsAndLeftoversAreRemoved() throws {
         let bucket = try TinyBucket()
         defer { bucket.stop() }
-        let place = try bucketPlace(bucket)
-        let big = (0..<(S3Place.partByteCount * 2 + 1000)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+        let place = try bucketPlace(bucket, silence: 20)
+        let pattern = (0..<(1 << 16)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+        var big: [UInt8] = []
+        while big.count < S3Place.partByteCount * 2 { big += pattern + [UInt8(truncatingIfNeeded: big.count >> 16)] }
         let upload = try place.upload("big")
         for start in stride(from: 0, to: big.count, by: 3 << 20) { try upload.append(Array(big[start..<min(start + 3 << 20, big.count)])) }
         XCTAssertNil(try place.get("big", from: 0, count: 1), "nothing is to be seen before the end")

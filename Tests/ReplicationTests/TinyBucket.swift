@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+@testable import Replication
 
 /// A server on this machine that knows as much of S3 as `S3Place` asks for, and misbehaves as a test wants. One bucket, named "b".
 final class TinyBucket: @unchecked Sendable {
@@ -129,18 +130,19 @@ final class TinyBucket: @unchecked Sendable {
     private func send(_ connection: Int32, _ status: Int, _ headers: [String: String], _ body: [UInt8], sending count: Int? = nil) {
         var text = "HTTP/1.1 \(status) X\r\nContent-Length: \(body.count)\r\n"
         for (name, value) in headers { text += "\(name): \(value)\r\n" }
-        var bytes = Array((text + "\r\n").utf8) + body.prefix(count ?? body.count)
-        while !bytes.isEmpty {
-            let done = Glibc.send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-            if done <= 0 { return }
-            bytes.removeFirst(done)
+        let bytes = Array((text + "\r\n").utf8) + body.prefix(count ?? body.count)
+        bytes.withUnsafeBytes { pointer in
+            var at = 0
+            while at < pointer.count {
+                let done = Glibc.send(connection, pointer.baseAddress.map { $0 + at }, pointer.count - at, Int32(MSG_NOSIGNAL))
+                if done <= 0 { return }
+                at += done
+            }
         }
     }
 
     private func tag(_ bytes: [UInt8]) -> String {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        return "\"\(String(hash, radix: 16))-\(bytes.count)\""
+        "\"\(bytes.withUnsafeBytes { String(Checksum.xxh3($0), radix: 16) })-\(bytes.count)\""
     }
 
     private func answer(_ request: Request) -> (Int, [String: String], [UInt8]) {
@@ -186,7 +188,7 @@ final class TinyBucket: @unchecked Sendable {
                 return (200, [:], Array("<R><UploadId>u\(uploadCount)</UploadId></R>".utf8))
             }
             guard let id = request.query["uploadId"], let upload = uploads.removeValue(forKey: id) else { return error(404, "NoSuchUpload") }
-            objects[key] = upload.parts.sorted { $0.key < $1.key }.flatMap(\.value)
+            objects[key] = upload.parts.sorted { $0.key < $1.key }.reduce(into: [UInt8]()) { $0 += $1.value }
             return (200, [:], Array("<CompleteMultipartUploadResult/>".utf8))
         case "DELETE":
             if let id = request.query["uploadId"] { uploads[id] = nil } else { objects[key] = nil }
