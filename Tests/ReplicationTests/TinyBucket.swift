@@ -53,7 +53,11 @@ final class TinyBucket: @unchecked Sendable {
     deinit { stop() }
 
     func stop() {
-        lock.withLock { isStopped = true }
+        let wasStopped = lock.withLock { () -> Bool in
+            defer { isStopped = true }
+            return isStopped
+        }
+        if wasStopped { return }
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
     }
