@@ -51,4 +51,46 @@ final class TaskListTests: XCTestCase {
         XCTAssertEqual(watcher.waitForEnd(), -SIGTERM)
         XCTAssertEqual(try run(path, "list"), "1 [x] Water the plants\n2 [x] Write to Ida\n")
     }
+
+    /// The transcripts of the README, with another place for the file.
+    func testTheReadmeShowsWhatHappens() throws {
+        let path = scratch.file("readme.realm"), start = "$ .build/debug/TaskList /tmp/tasks.realm "
+        let lines = try String(contentsOf: Fixtures.packageRoot.appendingPathComponent("README.md"), encoding: .utf8).components(separatedBy: "\n")
+        var watcher: ChildProcess?
+        var heard: [String] = []
+        var commandCount = 0, index = 0
+        /// The lines up to the next prompt or the end of the block.
+        func answer() -> [String] {
+            var answer: [String] = []
+            while index < lines.count, !lines[index].hasPrefix("$ "), !lines[index].hasPrefix("```") {
+                answer.append(lines[index])
+                index += 1
+            }
+            return answer
+        }
+        while index < lines.count {
+            let line = lines[index]
+            index += 1
+            if line.hasPrefix(start) {
+                let command = line.dropFirst(start.count).split(separator: " ").map(String.init)
+                let child = try ChildProcess(product: "TaskList", [path] + command)
+                commandCount += 1
+                if command == ["watch"] {
+                    for expected in answer() { XCTAssertEqual(child.readLine(seconds: 20), expected, child.errors) }
+                    watcher = child
+                } else {
+                    XCTAssertEqual(child.waitForEnd(seconds: 20), 0, child.errors)
+                    let printed = child.output
+                    XCTAssertEqual(printed, answer().map { $0 + "\n" }.joined(), line)
+                    // What the watcher says of it, so that it does not hear of two at once.
+                    if let watcher, let said = watcher.readLine(seconds: 20) { heard.append(said) }
+                }
+            } else if line.hasPrefix("while the first shows") {
+                index += 2
+                XCTAssertEqual(heard, answer())
+            }
+        }
+        XCTAssertEqual(commandCount, 5)
+        XCTAssertEqual(heard.count, 4)
+    }
 }
