@@ -209,6 +209,84 @@ final class NotificationsTests: GuideTestCase {
         await counter.stop()
     }
 
+    @MainActor
+    func testASequence() async throws {
+        let realm = try await Realm()
+        let birds = realm.objects(Bird.self).sorted(by: \.name)
+        var seen: [String] = []
+        // sample: notifications-sequence
+        for await change in birds.changes() {
+            switch change {
+            case .initial(let birds): print("\(birds.count) birds")
+            case .update(let birds, _, let insertions, _): print(insertions.map { birds[$0].name })
+            case .error(let error): print(error)
+            }
+            // end
+            if case .update(let birds, let deletions, let insertions, _) = change {
+                XCTAssertTrue(birds.isFrozen)
+                seen.append("-\(deletions) +\(insertions.map { birds[$0].name })")
+            } else {
+                seen.append("initial")
+            }
+            if seen.count == 3 { break }
+            // Two steps at once: each element has the state that its positions belong to.
+            if seen.count == 1 {
+                try realm.write { realm.add([Bird("Wren", wingspan: 0.15), Bird("Crane", wingspan: 2.2)]) }
+                realm.refresh()
+            }
+            if seen.count == 2 { try realm.write { realm.delete(realm.objects(Bird.self).where { $0.name == "Crane" }) } }
+        }
+        XCTAssertEqual(seen, ["initial", "-[] +[\"Crane\", \"Wren\"]", "-[0] +[]"])
+    }
+
+    @MainActor
+    func testTheSequenceOfAnObjectEndsWithIt() async throws {
+        let realm = try await Realm()
+        let wren = Bird("Wren", wingspan: 0.15)
+        try realm.write { realm.add(wren) }
+        var seen: [String] = []
+        let changes = wren.changes(keyPaths: ["wingspan"])
+        try realm.write { wren.wingspan = 0.16 }
+        for await change in changes {
+            switch change {
+            case .change(let bird, let properties):
+                seen.append("\(properties.map(\.name)) \(bird.wingspan) \(bird.isFrozen)")
+                try realm.write { realm.delete(wren) }
+            case .deleted: seen.append("deleted")
+            case .error: seen.append("error")
+            }
+        }
+        XCTAssertEqual(seen, ["[\"wingspan\"] 0.16 true", "deleted"])
+    }
+
+    @MainActor
+    func testSequencesOfMapsAndSections() async throws {
+        let realm = try await Realm()
+        let ida = try realm.write { realm.create(Watcher.self, value: ["name": "Ida"]) }
+        let birds = realm.objects(Bird.self).sectioned(by: \.isMigratory)
+        let sequence = birds.changes()
+        var keys: [String] = [], sections: [Int] = []
+        for await change in ida.favourites.changes() {
+            if case .update(let map, _, let insertions, _) = change {
+                XCTAssertEqual(map["song"]??.name, "Blackbird")
+                keys = insertions
+                break
+            }
+            try realm.write { ida.favourites["song"] = Bird("Blackbird", wingspan: 0.36) }
+        }
+        for await change in sequence {
+            switch change {
+            case .initial(let sections): XCTAssertTrue(sections.isFrozen)
+            case .update(let all, _, _, _, let new, _):
+                XCTAssertEqual(all[0][0].name, "Blackbird")
+                sections = Array(new)
+            }
+            if !sections.isEmpty { break }
+        }
+        XCTAssertEqual(keys, ["song"])
+        XCTAssertEqual(sections, [0])
+    }
+
     func testMapsAndSections() throws {
         let realm = try Realm()
         let ida = try realm.write { realm.create(Watcher.self, value: ["name": "Ida"]) }
