@@ -36,7 +36,38 @@ public struct CollectionChange: Equatable, Sendable {
 
     /// Modified elements by their position in the old collection.
     public var modificationsOld: PositionSet {
-        PositionSet(modificationsNew.map { deletions.shift(insertions.unshift($0)) })
+        // One walk over all three sets: positions ascend on both sides.
+        var result = PositionSet()
+        var inserted = 0, nextInsertion = 0, deleted = 0, nextDeletion = 0
+        for position in modificationsNew {
+            while nextInsertion < insertions.ranges.count, insertions.ranges[nextInsertion].upperBound <= position {
+                inserted += insertions.ranges[nextInsertion].count
+                nextInsertion += 1
+            }
+            while nextDeletion < deletions.ranges.count, deletions.ranges[nextDeletion].lowerBound <= position - inserted + deleted {
+                deleted += deletions.ranges[nextDeletion].count
+                nextDeletion += 1
+            }
+            result.add(position - inserted + deleted)
+        }
+        return result
+    }
+
+    /// Where each of the old elements is now; nil for those that are gone or moved.
+    func newPositions(oldCount: Int) -> [Int?] {
+        var result = [Int?](repeating: nil, count: oldCount)
+        var new = 0, nextInsertion = 0, nextDeletion = 0
+        for old in 0..<oldCount {
+            while nextDeletion < deletions.ranges.count, deletions.ranges[nextDeletion].upperBound <= old { nextDeletion += 1 }
+            if nextDeletion < deletions.ranges.count, deletions.ranges[nextDeletion].lowerBound <= old { continue }
+            while nextInsertion < insertions.ranges.count, insertions.ranges[nextInsertion].lowerBound <= new {
+                new += insertions.ranges[nextInsertion].count
+                nextInsertion += 1
+            }
+            result[old] = new
+            new += 1
+        }
+        return result
     }
 
     // MARK: Edits

@@ -56,8 +56,8 @@ public struct ObservedChange: Sendable {
 
 extension ObservedChange.KeyChange {
     /// The change by positions as one by keys.
-    init(_ change: CollectionChange, old: [String], new: [String]) {
-        deletions = change.deletions.compactMap { $0 < old.count ? old[$0] : nil }
+    init(_ change: CollectionChange, deleted: [String], new: [String]) {
+        deletions = deleted
         insertions = change.insertions.compactMap { $0 < new.count ? new[$0] : nil }
         modifications = change.modificationsNew.compactMap { $0 < new.count ? new[$0] : nil }
         wasCleared = change.wasCleared

@@ -75,12 +75,16 @@ enum ObservedCollection {
     /// The keys of a dictionary in stored order; empty for the others.
     func keys() throws -> [String] {
         guard case .dictionary(let dictionary) = self else { return [] }
-        return try (0..<dictionary.count).map {
-            switch try dictionary.key($0) {
-            case .string(let text): text
-            case .int(let number): String(number)
-            default: ""
-            }
+        return try (0..<dictionary.count).map(key)
+    }
+
+    /// Key `index` of a dictionary.
+    func key(_ index: Int) throws -> String {
+        guard case .dictionary(let dictionary) = self else { return "" }
+        switch try dictionary.key(index) {
+        case .string(let text): return text
+        case .int(let number): return String(number)
+        default: return ""
         }
     }
 }

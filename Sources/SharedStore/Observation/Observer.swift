@@ -189,11 +189,10 @@ class PositionObserver: Observer {
 
     override func advance(_ step: ObservationStep) throws -> ObservedChange.Content {
         if !tracker.hasStarted { return .none }
-        let oldKeys = (tracker as? CollectionTracker)?.keys ?? []
         let change = try tracker.advance(step, filter)
         if change.isEmpty { return .none }
         if let collection = tracker as? CollectionTracker, collection.isDictionary {
-            return .keys(ObservedChange.KeyChange(change, old: oldKeys, new: collection.isDead ? [] : collection.keys))
+            return .keys(ObservedChange.KeyChange(change, deleted: collection.deletedKeys, new: collection.keys))
         }
         return .positions(change)
     }

@@ -64,6 +64,8 @@ final class CollectionTracker: PositionTracker {
     private(set) var count = 0
     private var salt: Int64 = 0
     private(set) var keys: [String] = []
+    /// Those that the last step deleted.
+    private(set) var deletedKeys: [String] = []
     private(set) var isDictionary = false
     private(set) var elementTable = TableKey.null
 
@@ -83,13 +85,25 @@ final class CollectionTracker: PositionTracker {
         if collection.salts.isEmpty, let column = try group.table(collection.table)?.column(collection.column), column.type == .link {
             elementTable = column.oppositeTable
         }
-        try take(found, salt)
-    }
-
-    private func take(_ found: ObservedCollection, _ salt: Int64) throws {
         count = found.count
         self.salt = salt
         keys = try found.keys()
+    }
+
+    /// So many keys are taken out and put in one by one; beyond that all are read anew.
+    private static let singleKeysMax = 64
+
+    private func take(_ found: ObservedCollection, _ salt: Int64, _ change: CollectionChange) throws {
+        count = found.count
+        self.salt = salt
+        if !isDictionary { return }
+        deletedKeys = change.deletions.map { keys[$0] }
+        if change.deletions.count + change.insertions.count > Self.singleKeysMax {
+            keys = try found.keys()
+            return
+        }
+        for i in Array(change.deletions).reversed() { keys.remove(at: i) }
+        for i in change.insertions { keys.insert(try found.key(i), at: i) }
     }
 
     override func advance(_ step: ObservationStep, _ elements: ElementFilter) throws -> CollectionChange {
@@ -103,6 +117,8 @@ final class CollectionTracker: PositionTracker {
         else {
             let oldCount = count
             count = 0
+            deletedKeys = keys
+            keys = []
             return end(oldCount: oldCount, tellsOfOwner: true)
         }
         if step.hasGap || salt != self.salt || !change.leads(from: count, to: found.count) {
@@ -120,7 +136,7 @@ final class CollectionTracker: PositionTracker {
                 }
             }
         }
-        if mayHaveChanged || !change.isEmpty { try take(found, salt) }
+        try take(found, salt, change)
         return change
     }
 }
@@ -319,6 +335,7 @@ final class ValuesTracker: PositionTracker {
 
     override func advance(_ step: ObservationStep, _ elements: ElementFilter) throws -> CollectionChange {
         if isDead { return CollectionChange() }
+        let oldCount = inner.count
         let below = try inner.advance(step, ElementFilter(paths: [], isOpen: false))
         if below.isEmpty { return CollectionChange() }
         let old = positions
@@ -328,9 +345,8 @@ final class ValuesTracker: PositionTracker {
         }
         positions = found
         // Where the values of the old view are now; those that are gone get numbers that no position has.
-        let survivors = old.map { position in
-            below.deletions.contains(position) ? -1 - position : below.insertions.shift(below.deletions.unshift(position))
-        }
+        let newPositions = below.newPositions(oldCount: oldCount)
+        let survivors = old.map { $0 < oldCount ? newPositions[$0] ?? -1 - $0 : -1 - $0 }
         let modified = below.modificationsNew
         var change = SequenceDifference.compute(old: survivors, new: found) { modified.contains($0) }
         if inner.isDictionary { change.wasCleared = below.wasCleared }

@@ -126,7 +126,7 @@ final class NotificationTests: FileTestCase {
         XCTAssertTrue(list.isInvalidated)
     }
 
-    func testF274_deletionsAndModificationsAreOldPositionsInsertionsNewOnes() throws {
+    func testF274_F283_deletionsAndModificationsAreOldPositionsInsertionsNewOnes() throws {
         let results = dogs
         var names: [String] = []
         observe(results.observe { change in
