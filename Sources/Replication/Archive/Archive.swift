@@ -55,7 +55,7 @@ public enum Archive {
         return Summary(
             source: reader.source, versionCount: try reader.history().count,
             imageCount: reader.manifest.images.filter { $0.sequence >= reader.manifest.oldest }.count,
-            changedByteCount: reader.manifest.changedByteCount + tail.reduce(0) { $0 + $1.plainByteCount },
-            storedByteCount: reader.manifest.storedByteCount + tail.reduce(0) { $0 + $1.storedByteCount })
+            changedByteCount: reader.manifest.changedByteCount + tail.reduce(0) { $0 &+ $1.plainByteCount },
+            storedByteCount: reader.manifest.storedByteCount + tail.reduce(0) { $0 &+ $1.storedByteCount })
     }
 }

@@ -95,7 +95,7 @@ final class ArchiveLease {
     }
 
     private static func seconds(_ text: [Substring: Substring]) -> Int64? {
-        text["expires"].flatMap { Int64($0) }.map { ($0 - SystemCalls.realTimeNanoseconds()) / 1_000_000_000 }
+        text["expires"].flatMap { Int64($0) }.map { ($0 &- SystemCalls.realTimeNanoseconds()) / 1_000_000_000 }
     }
 
     private static func isFree(_ text: [Substring: Substring]) -> Bool {

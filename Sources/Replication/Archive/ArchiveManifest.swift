@@ -24,6 +24,9 @@ public struct ArchiveEntry: Equatable, Sendable {
     /// What led here, as a hash: identifies the version, which its number alone does not.
     public var chain: Digest
 
+    /// No step is so long; sums of many stay numbers.
+    static let byteCountMax = 1 << 44
+
     var line: String {
         "\(sequence) \(snapshot.version) \(snapshot.topRef) \(snapshot.logicalSize) \(time) \(kind.rawValue) \(plainByteCount) \(storedByteCount) \(chain)"
     }
@@ -42,7 +45,8 @@ public struct ArchiveEntry: Equatable, Sendable {
         let parts = line.split(separator: " ")
         guard parts.count == 9, let sequence = UInt64(parts[0]), let version = UInt64(parts[1]), let top = Int(parts[2]), let size = Int(parts[3]),
               let time = UInt64(parts[4]), let kind = Kind(rawValue: String(parts[5])), let plain = Int(parts[6]), let stored = Int(parts[7]),
-              let chain = Digest(hexadecimal: String(parts[8])), top >= 0, size >= 0, plain >= 0, stored >= 0 else { return nil }
+              let chain = Digest(hexadecimal: String(parts[8])), sequence < 1 << 60, top >= 0, size >= 0,
+              (0..<Self.byteCountMax).contains(plain), (0..<Self.byteCountMax).contains(stored) else { return nil }
         self.init(
             sequence: sequence, snapshot: Snapshot(version: version, topRef: top, logicalSize: size), time: time, kind: kind, plainByteCount: plain,
             storedByteCount: stored, chain: chain)
@@ -128,7 +132,7 @@ struct ArchiveManifest: Equatable {
                 continue
             }
             let numbers = parts[1].split(separator: " ").compactMap { UInt64($0) }
-            guard numbers.count == 6, numbers[3...].allSatisfy({ $0 < 1 << 60 }), numbers[0] > images.last?.sequence ?? 0 || images.isEmpty else {
+            guard numbers.count == 6, numbers[0] < 1 << 60, numbers[3...].allSatisfy({ $0 < 1 << 44 }), numbers[0] > images.last?.sequence ?? 0 || images.isEmpty else {
                 throw damaged("the line of image \(images.count)")
             }
             images.append(Image(

@@ -55,7 +55,8 @@ struct ArchiveObjectHead: Equatable {
             func half(_ offset: Int) -> UInt32 { p.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
             guard word(0) == Self.magic, half(8) == Self.byteCount,
                   Checksum.xxh3(UnsafeRawBufferPointer(rebasing: p[..<184])) == word(184), let kind = Kind(rawValue: half(12)), half(16) <= 1,
-                  half(20) <= ArchiveNames.levelMax, word(48) < 1 << 56, word(56) < 1 << 56, word(72) < 1 << 56 else { return nil }
+                  half(20) <= ArchiveNames.levelMax, word(24) < 1 << 60, word(32) < 1 << 60, word(48) < 1 << 56, word(56) < 1 << 56,
+                  word(72) < UInt64(ArchiveEntry.byteCountMax) else { return nil }
             var head = ArchiveObjectHead()
             head.kind = kind
             head.isEncrypted = half(16) == 1

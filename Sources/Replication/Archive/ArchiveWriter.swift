@@ -90,8 +90,8 @@ final class ArchiveWriter {
         chunk.append(entry)
         newest = entry
         count += 1
-        changedByteCount += entry.plainByteCount
-        storedByteCount += entry.storedByteCount
+        changedByteCount &+= entry.plainByteCount
+        storedByteCount &+= entry.storedByteCount
     }
 
     // MARK: Putting objects
@@ -233,7 +233,7 @@ final class ArchiveWriter {
         if newest.sequence % 4 != 0 { return false }
         if now > last.time, now - last.time >= UInt64(clamping: options.snapshotInterval.components.seconds) * 1_000_000_000 { return true }
         guard newest.sequence % 16 == 0 else { return false }
-        let bytes = path.reduce(0) { $0 + $1.byteCount }
+        let bytes = path.reduce(0) { $0 &+ $1.byteCount }
         if bytes > last.plainByteCount / 2 + Self.pathByteCountMin { return true }
         // What is to be forgotten by number needs an image now and then from which the rest can be had.
         guard let keep = options.keep else { return false }

@@ -28,7 +28,7 @@ struct SegmentMerge {
         var chain = Digest()
         for name in names {
             guard let reader = try ArchiveObjectReader(place, name, cipher: cipher, stored: stored(name)) else { return nil }
-            total += reader.head.plainByteCount
+            total &+= reader.head.plainByteCount
             if total > limit { return nil }
             if let before = heads.last, reader.head.parentSequence != before.sequence || reader.head.parentChain != chain { return nil }
             heads.append(reader.head)

@@ -185,7 +185,8 @@ private func runRestore(_ invocation: Invocation) throws -> ExitCode {
     } else { chosen = try entry(invocation, reader) }
     let result = try Archive.restore(reader, chosen, to: destination, options: options)
     if let aside = result.setAside { invocation.console.message("note: the old file lives on as \(aside)") }
-    try invocation.output.line("\(Text.visible(destination)): version \(chosen.snapshot.version) of \(Text.visible(reader.source)), seen \(Units.text(nanosecondsSince1970: Int64(clamping: chosen.time)))")
+    let seen = Units.text(nanosecondsSince1970: Int64(clamping: chosen.time))
+    try invocation.output.line("\(Text.visible(destination)): version \(chosen.snapshot.version) of \(Text.visible(reader.source)), seen \(seen)")
     return .ok
 }
 
@@ -232,7 +233,8 @@ private func runHistory(_ invocation: Invocation) throws -> ExitCode {
     }
     for entry in shown {
         let time = Units.text(nanosecondsSince1970: Int64(clamping: entry.time))
-        try invocation.output.line("\(entry.snapshot.version)\t\(time)\t\(Units.text(bytes: entry.plainByteCount))\t\(Units.text(bytes: entry.storedByteCount))\t\(name(entry.kind))")
+        let sizes = "\(Units.text(bytes: entry.plainByteCount))\t\(Units.text(bytes: entry.storedByteCount))"
+        try invocation.output.line("\(entry.snapshot.version)\t\(time)\t\(sizes)\t\(name(entry.kind))")
     }
     try invocation.output.line(
         "\(Text.visible(summary.source)): \(summary.versionCount) versions, \(summary.imageCount) images; \(Units.text(bytes: summary.changedByteCount)) changed, "
@@ -274,7 +276,8 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
         for finding in report.findings { try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(finding)"))") }
         if !report.isSound { isSound = false }
     }
-    try invocation.output.line("\(Text.visible(reader.place.description)): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(try reader.history().count) versions checked")
+    let address = Text.visible(reader.place.description), count = try reader.history().count
+    try invocation.output.line("\(address): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(count) versions checked")
     return isSound ? .ok : .damageFound
 }
 
