@@ -215,10 +215,12 @@ final class AsyncWrites {
         unsynced = []
         guard let waker = session.waker else { return }
         syncing.append(commits)
-        let transfer = Transfer(writer)
+        let transfer = Transfer<(any SessionWriter)?>(writer)
         DispatchQueue.global().async {
             let failure = Transfer<(any Error)?>(nil)
-            do { try transfer.value.finish() } catch { failure.value = error }
+            do { try transfer.value?.finish() } catch { failure.value = error }
+            // Whoever hears of the end may close the file at once.
+            transfer.value = nil
             waker.schedule { $0.asyncWrites?.didSync(failure.value) }
         }
     }

@@ -33,10 +33,11 @@ final class StoreOrigin: SessionOrigin {
         if store.path.isEmpty { return }
         subscription.withLock { subscription in
             if subscription != nil { return }
-            var options = Notifier.Options(lastSeenVersion: version, onWarning: { [store] in store.options.onWarning($0.description) })
+            var options = Notifier.Options(lastSeenVersion: version, onWarning: { [warn = store.options.onWarning] in warn($0.description) })
             options.fallbackDirectory = store.options.notifierFallbackDirectory
-            // A look must not wait for a stopped peer; the next look is half a second away.
-            let newest: @Sendable () -> UInt64 = { [store] in (try? store.participant?.newestVersion(.after(.milliseconds(200)))) ?? 0 }
+            // A look must not wait for a stopped peer; the next look is half a second away. The store is not kept: the listener lets go of
+            // what it looks at a moment after the subscription has ended, and the file is to be closed then.
+            let newest: @Sendable () -> UInt64 = { [weak store] in (try? store?.participant?.newestVersion(.after(.milliseconds(200)))) ?? 0 }
             subscription = Notifier.shared.subscribe(path: store.path, options: options, newestVersion: newest) { [wakers] _ in wakers.wakeAll() }
         }
     }
