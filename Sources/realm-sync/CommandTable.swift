@@ -8,6 +8,7 @@ enum CommandTable {
         .query,
         .watch,
         .mirror,
+        .run,
         .promote,
         .archive,
         .restore,
@@ -29,6 +30,7 @@ enum CommandTable {
         .decrypt,
         .rekey,
         .keygen,
+        .completion,
     ]
 
     /// Finds the command that `words` begin with: two words where the first names a group, else one.

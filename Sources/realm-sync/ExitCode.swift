@@ -6,7 +6,10 @@ import SystemCalls
 /// How the program ends, after sysexits.h.
 enum ExitCode: Int32, CaseIterable, Sendable {
     case ok = 0
+    /// A check found damage; for monitoring, something is behind.
     case damageFound = 1
+    /// For monitoring: something has failed.
+    case failed = 2
     case usage = 64
     case badData = 65
     case noInput = 66
@@ -16,11 +19,13 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case inputOutput = 74
     case tryAgain = 75
     case notPermitted = 77
+    case configuration = 78
 
     var meaning: String {
         switch self {
         case .ok: "all is well"
-        case .damageFound: "a check found damage"
+        case .damageFound: "a check found damage, or a mirror of the service is behind"
+        case .failed: "a mirror of the service has failed, or the service does not run"
         case .usage: "the command line is wrong"
         case .badData: "a file is damaged, or no realm file, or the key is not its key"
         case .noInput: "a file does not exist or is no file"
@@ -30,6 +35,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .inputOutput: "reading or writing failed, or the disk is full"
         case .tryAgain: "somebody else is in the way; try again later"
         case .notPermitted: "permission is missing"
+        case .configuration: "the configuration is wrong"
         }
     }
 }
@@ -51,6 +57,7 @@ struct Failure {
         case let error as UsageError:
             self.init(.usage, "\(error); see '\(Program.name)\(error.command.map { " " + $0 } ?? "") --help'")
         case is OutputStream.Closed: self.init(.ok, nil)
+        case let error as ConfigurationError: self.init(.configuration, error.problems.map(\.description).joined(separator: "; "))
         case let error as OpenError: self.init(Failure.code(error), "\(error)\(Failure.advice(error))")
         case let error as SessionError: self.init(Failure.code(error), "\(error)")
         case let error as SystemError: self.init(Failure.code(error), "\(error)")

@@ -31,6 +31,12 @@ enum Program {
         case "--version":
             try output.write("\(name) \(version)\n")
             return .ok
+        case "help" where words.count == 2 && words[1] == "--man":
+            try output.write(Manual.program())
+            return .ok
+        case "help" where words.count == 2 && words[1] == "--man-config":
+            try output.write(Manual.configuration())
+            return .ok
         case "help" where words.count > 1:
             try output.write(Help.of(CommandTable.find(Array(words.dropFirst())).command))
             return .ok

@@ -92,14 +92,17 @@ struct TextTable {
     var isEmpty: Bool { rows.isEmpty }
 
     func write(to output: OutputStream) throws {
+        for line in lines { try output.line(line) }
+    }
+
+    /// Heading, rule and rows.
+    var lines: [String] {
         let heading = titles.map(Text.visible)
         var widths = heading.map(Text.width)
         for row in rows {
             for (column, cell) in row.enumerated() { widths[column] = max(widths[column], Text.width(cell)) }
         }
-        try output.line(line(heading, widths))
-        try output.line(widths.map { String(repeating: "-", count: $0) }.joined(separator: "  "))
-        for row in rows { try output.line(line(row, widths)) }
+        return [line(heading, widths), widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ")] + rows.map { line($0, widths) }
     }
 
     private func line(_ cells: [String], _ widths: [Int]) -> String {

@@ -5,14 +5,24 @@ import SystemCalls
 extension Command {
     static let status = Command(
         name: "status",
-        summary: "Show format, version, sizes and history of a file, and who uses it.",
-        operands: [.file],
-        options: [.keyFile, .immutable, .json],
+        summary: "Show format, version, sizes and history of a file, and who uses it; without FILE, how the service and its mirrors are.",
+        details: [
+            "Without FILE the service that 'run' has started is asked at its socket: one line for each mirror and archive, with its state, how far it is "
+                + "behind in versions, bytes and seconds, its last error and the next try. The seconds rise as long as nothing proves that both sides "
+                + "are equal, also while the other side is frozen. The exit code is for monitoring.",
+        ],
+        operands: [Operand(name: "FILE", count: .optional, help: "A realm file; without it the service is asked.")],
+        options: [
+            .keyFile, .immutable, .json,
+            .value("socket", "S", "PATH", "The socket of the service (REALM_SYNC_SERVICE_SOCKET, else /run/realm-sync/status.sock)."),
+        ],
+        exitCodes: [(.damageFound, "a mirror of the service is behind"), (.failed, "a mirror of the service has failed, or the service does not run")],
         run: runStatus)
 }
 
 private func runStatus(_ invocation: Invocation) throws -> ExitCode {
-    let path = invocation.arguments.operand("FILE")
+    guard let path = invocation.arguments.operands("FILE").first else { return try runServiceStatus(invocation) }
+    if invocation.arguments.has("socket") { throw invocation.arguments.usageError("a FILE is looked at without the service; --socket is for the service") }
     let key = try Database.key(invocation)
     let file = try ImmutableFile(path: path, key: key)
     Ending.obeySignals()
