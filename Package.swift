@@ -53,7 +53,7 @@ let package = Package(
             name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "SystemCalls", "TestSupport", "TestParticipant"],
             resources: [.copy("Resources/bundled.realm")]),
         .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "TaskList", "SeedBuilder"]),
-        .testTarget(name: "RealmSyncTests", dependencies: ["TestSupport", "realm-sync"]),
+        .testTarget(name: "RealmSyncTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant", "realm-sync"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),
     ],

@@ -169,11 +169,17 @@ public final class Archiver {
     }
 
     private func wait(_ milliseconds: Int32, _ descriptors: [Int32] = []) {
-        switch control(descriptors, milliseconds) {
-        case .stop: stopped = true
-        case .reload: reloads = true
-        case .status: onStatus(status())
-        case nil: break
+        while true {
+            switch control(descriptors, milliseconds) {
+            case .stop: stopped = true
+            case .reload: reloads = true
+            case .status:
+                // Who only wants to know does not end the waiting.
+                onStatus(status())
+                continue
+            case nil: break
+            }
+            return
         }
     }
 

@@ -211,11 +211,17 @@ public final class MirrorFollower {
 
     /// Waits, obeying requests; ends early for `stop` and `reload`, and where one of `descriptors` is readable.
     private func wait(_ milliseconds: Int32, _ descriptors: [Int32] = []) {
-        switch control(descriptors, milliseconds) {
-        case .stop: stopped = true
-        case .reload: reloads = true
-        case .status: onStatus(status())
-        case nil: break
+        while true {
+            switch control(descriptors, milliseconds) {
+            case .stop: stopped = true
+            case .reload: reloads = true
+            case .status:
+                // Who only wants to know does not end the waiting.
+                onStatus(status())
+                continue
+            case nil: break
+            }
+            return
         }
     }
 

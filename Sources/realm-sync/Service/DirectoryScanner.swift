@@ -1,5 +1,6 @@
 import Glibc
 import Replication
+import SharedStore
 import Synchronization
 import SystemCalls
 

@@ -131,8 +131,9 @@ final class HookRunner {
         posix_spawnattr_setpgroup(&attributes, 0)
         // POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK
         posix_spawnattr_setflags(&attributes, 0x02 | 0x04 | 0x08)
-        var arguments = ["/bin/sh", "-c", command].map { strdup($0) } + [nil]
-        var words = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        func copies(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }
+        var arguments = copies(["/bin/sh", "-c", command])
+        var words = copies(variables.map { "\($0.key)=\($0.value)" })
         defer { (arguments + words).forEach { free($0) } }
         var pid: pid_t = 0
         let code = posix_spawn(&pid, "/bin/sh", &actions, &attributes, &arguments, &words)

@@ -1,4 +1,5 @@
 import Glibc
+import SharedStore
 import Synchronization
 import SystemCalls
 
