@@ -67,7 +67,7 @@ final class ServiceTellingTests: ServiceTestCase {
         try configure(mirror("a") + mirror("nowhere"))
         let child = try start(["--listen", "127.0.0.1:0"])
         let version = try commit(a)
-        try await("a", version: version)
+        try arrive("a", version: version)
         XCTAssertTrue(try eventually { try (streams()["nowhere"]?["failures"] as? Int ?? 0) > 0 })
         let answer = try XCTUnwrap(request("GET /metrics HTTP/1.0\r\n\r\n"))
         let parts = answer.components(separatedBy: "\r\n\r\n")
@@ -112,7 +112,7 @@ final class ServiceTellingTests: ServiceTestCase {
         let a = try makeSource("a.realm")
         try configure(mirror("a"))
         let child = try start()
-        try await("a", version: commit(a))
+        try arrive("a", version: commit(a))
         func count() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.processIdentifier)/fd").count) ?? 0 }
         let before = count()
         var connections: [Int32] = []
@@ -122,7 +122,7 @@ final class ServiceTellingTests: ServiceTestCase {
             // Half of them begin a request and never end it.
             if connections.count % 2 == 0 { XCTAssertEqual(send(connections[connections.count - 1], "GET /", 5, 0x4000), 5) }
         }
-        try await("a", version: commit(a))
+        try arrive("a", version: commit(a))
         XCTAssertLessThanOrEqual(count(), before + 64 + 8)
         XCTAssertEqual(try status().code, 0)
         stop(child)
@@ -161,9 +161,9 @@ final class ServiceTellingTests: ServiceTestCase {
         XCTAssertTrue(try eventually { try (streams()["a"]?["failures"] as? Int ?? 0) >= 3 })
         XCTAssertTrue(eventually { !events().isEmpty })
         let a = try makeSource("a.realm")
-        try await("a", version: commit(a))
+        try arrive("a", version: commit(a))
         XCTAssertTrue(eventually { events().count == 3 }, "\(events())")
-        for _ in 0..<3 { try await("a", version: commit(a)) }
+        for _ in 0..<3 { try arrive("a", version: commit(a)) }
         stop(child)
         XCTAssertEqual(events().map { String($0.prefix { $0 != " " }) }.sorted(), ["failure", "recovery", "success"], "\(events())")
         XCTAssertTrue(events().contains { $0.hasPrefix("failure a ") && $0.contains("a.realm") }, "\(events())")

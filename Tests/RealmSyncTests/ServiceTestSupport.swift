@@ -61,7 +61,7 @@ class ServiceTestCase: XCTestCase {
     }
 
     /// Waits until a stream is at `version`, and equal.
-    func await(_ name: String, version: UInt64, file: StaticString = #filePath, line: UInt = #line) throws {
+    func arrive(_ name: String, version: UInt64, file: StaticString = #filePath, line: UInt = #line) throws {
         var last: [String: Any]?
         let isThere = try eventually {
             last = try streams()[name]
