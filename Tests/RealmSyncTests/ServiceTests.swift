@@ -73,13 +73,13 @@ final class ServiceTests: ServiceTestCase {
         XCTAssertEqual(all["a"]?["images"] as? Int, 1)
         XCTAssertEqual(child.errors.components(separatedBy: " a: at version").count, 2, child.errors)
         // A configuration with an error changes nothing, and says where it is.
-        try configure(mirror("a") + "[mirror d]\nsauce = /x\n")
+        try configure(mirror("a") + "[mirror d]\nsourse = /x\n")
         child.signal(SIGHUP)
         XCTAssertTrue(eventually { child.errors.contains("goes on as before") }, child.errors)
-        XCTAssertTrue(child.errors.contains("\(configuration):13: [mirror] has no key 'sauce'; did you mean 'source'?"), child.errors)
+        XCTAssertTrue(child.errors.contains("\(configuration):15: [mirror] has no key 'sourse'; did you mean 'source'?"), child.errors)
         try arrive("c", version: commit(stores[2]))
         XCTAssertEqual(try status().code, 2)
-        XCTAssertTrue((try status().json["configurationError"] as? String ?? "").contains("sauce"))
+        XCTAssertTrue((try status().json["configurationError"] as? String ?? "").contains("sourse"))
         stop(child)
     }
 
@@ -155,7 +155,7 @@ final class ServiceTests: ServiceTestCase {
         try arrive("a", version: commit(a))
         // Somebody has the replica's write lock, and is frozen.
         let peer = try TestProcess()
-        XCTAssertTrue(peer.ask("open \(scratch.file("a.copy")) create=0 durability=unsafe").hasPrefix("ok"), "the replica cannot be opened")
+        XCTAssertTrue(peer.ask("open \(scratch.file("a.copy")) create=0").hasPrefix("ok"), "the replica cannot be opened")
         XCTAssertTrue(peer.ask("begin").hasPrefix("ok"))
         peer.stop()
         try commit(a)
@@ -181,7 +181,7 @@ final class ServiceTests: ServiceTestCase {
         let child = try start()
         try arrive("a", version: commit(a))
         let peer = try TestProcess()
-        XCTAssertTrue(peer.ask("open \(scratch.file("a.copy")) create=0 durability=unsafe").hasPrefix("ok"))
+        XCTAssertTrue(peer.ask("open \(scratch.file("a.copy")) create=0").hasPrefix("ok"))
         XCTAssertTrue(peer.ask("begin").hasPrefix("ok"))
         peer.stop()
         try commit(a)
