@@ -309,9 +309,9 @@ struct ConfigurationBuilder {
     /// An absolute path, or an address of another place.
     private mutating func place(_ entry: ConfigurationText.Entry) -> String {
         if !StreamSpecification.isRemote(entry.value) { return path(entry) ?? entry.value }
-        if entry.key == "source" || entry.key == "destination" {
-            do { try StreamJob.checkAddress(entry.value) } catch { complain(entry.place, "\(entry.key): \(error)") }
-        }
+        do {
+            if entry.key == "archive" { try StreamJob.checkPlace(entry.value) } else { try StreamJob.checkAddress(entry.value) }
+        } catch { complain(entry.place, "\(entry.key): \(error)") }
         return entry.value
     }
 

@@ -86,6 +86,11 @@ struct StreamJob {
         throw UsageError("'\(text)': only files of this machine can be mirrored")
     }
 
+    /// - Throws: an error that says why an archive cannot be at an address that is no path.
+    static func checkPlace(_ text: String) throws {
+        throw UsageError("'\(text)': only a folder of this machine can hold an archive")
+    }
+
     /// The folders of a file of a directory that is mirrored with its folders.
     static func makeFolders(of path: String, below base: String) throws {
         let parent = SystemCalls.parentDirectory(of: path)
