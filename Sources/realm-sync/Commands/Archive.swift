@@ -84,11 +84,17 @@ enum ArchiveAddress {
     static func isPlace(_ text: String) -> Bool { text.hasPrefix(scheme) || (try? SystemCalls.status(path: text))?.isDirectory ?? false }
 
     static func place(_ invocation: Invocation, _ text: String? = nil, creates: Bool = false) throws -> any ArchivePlace {
-        let address = text ?? invocation.arguments.operand("ARCHIVE")
+        try place(
+            text ?? invocation.arguments.operand("ARCHIVE"), creates: creates, endpoint: invocation.arguments.string("endpoint"),
+            region: invocation.arguments.string("region"))
+    }
+
+    /// What no option says is taken from the environment.
+    static func place(_ address: String, creates: Bool, endpoint: String? = nil, region: String? = nil) throws -> any ArchivePlace {
         guard address.hasPrefix(scheme) else { return try FolderPlace(address, creates: creates) }
         var options = S3Place.Options()
-        options.endpoint = invocation.arguments.string("endpoint") ?? variable("AWS_ENDPOINT_URL")
-        options.region = invocation.arguments.string("region") ?? variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? options.region
+        options.endpoint = endpoint ?? variable("AWS_ENDPOINT_URL")
+        options.region = region ?? variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? options.region
         if let key = variable("AWS_ACCESS_KEY_ID"), let secret = variable("AWS_SECRET_ACCESS_KEY") {
             options.credentials = .init(accessKey: key, secretKey: secret, sessionToken: variable("AWS_SESSION_TOKEN"))
         }

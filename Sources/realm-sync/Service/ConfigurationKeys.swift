@@ -50,16 +50,17 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
         ConfigurationKey("stop-timeout", "TIME", "So long a mirror may take to end in good order (10s); what is cut off goes on at the next start."),
     ]
 
-    private static let source = ConfigurationKey("source", "FILE", "The realm file to copy from: an absolute path.")
-    private static let destination = ConfigurationKey("destination", "FILE", "The realm file to make: an absolute path.")
-    private static let place = ConfigurationKey("archive", "PLACE", "Where the archive is: the absolute path of a folder.")
+    private static let source = ConfigurationKey("source", "FILE", "The realm file to copy from: an absolute path, realm://host:port/name or ssh://host/path.")
+    private static let destination = ConfigurationKey("destination", "FILE", "The realm file to make: the same forms. One of the two must be on this machine.")
+    private static let place = ConfigurationKey("archive", "PLACE", "Where the archive is: the absolute path of a folder, or s3://bucket/prefix with "
+        + " the store and its keys in the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).")
 
     private static let directoryKeys = [
         ConfigurationKey("source", "FOLDER", "The folder, by its absolute path."),
         ConfigurationKey("pattern", "PATTERN", "Which names: *, ? and [...] as in a shell (*.realm). May be given several times.", isRepeated: true),
         ConfigurationKey("exclude", "PATTERN", "Which names not, though a pattern has them. May be given several times.", isRepeated: true),
         ConfigurationKey("recursive", "yes|no", "Folders within the folder too (no)."),
-        ConfigurationKey("destination", "FOLDER", "Mirror each file to the same name in this folder."),
+        ConfigurationKey("destination", "FOLDER", "Mirror each file to the same name in this folder, or behind this realm:// or ssh:// address."),
         ConfigurationKey("archive", "PLACE", "Archive each file in a folder of its name within this place."),
         ConfigurationKey("scan-interval", "TIME", "How often to look for new files (5s)."),
     ]

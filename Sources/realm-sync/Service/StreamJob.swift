@@ -54,7 +54,22 @@ struct StreamJob {
                 sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount, byteCount: status.byteCount,
                 imageCount: status.imageCount, waitsFor: status.waitsFor))
         }
-        try MirrorFollower(source: specification.source, destination: destination, options: options, onStatus: onStatus, control: control).run()
+        try MirrorRun.run(
+            from: MirrorEndpoint(specification.source), to: MirrorEndpoint(destination), options: options, wire: wireOptions(), onStatus: onStatus,
+            control: control)
+    }
+
+    /// How the other machine is reached.
+    private func wireOptions() -> WireOptions {
+        let wire = specification.wire
+        var options = WireOptions()
+        options.allowsPlain = wire.allowsPlain
+        if let program = wire.remoteProgram { options.remoteProgram = program }
+        if !wire.sshProgram.isEmpty { options.sshProgram = wire.sshProgram }
+        if let certificate = wire.certificate, let key = wire.key, let authority = wire.authority {
+            options.tls = TLSSettings(certificates: .init(certificate: certificate, key: key, authority: authority), sharedSecrets: wire.sharedSecrets)
+        } else if let secrets = wire.sharedSecrets { options.tls = TLSSettings(sharedSecrets: secrets) }
+        return options
     }
 
     private func archive(in place: String) throws {
@@ -73,7 +88,7 @@ struct StreamJob {
         // Before a folder is made for nothing.
         _ = try ImmutableFile(path: specification.source, key: options.key)
         let onReport = self.onReport
-        let archiver = Archiver(source: specification.source, place: try FolderPlace(place, creates: true), options: options, onStatus: { status in
+        let archiver = Archiver(source: specification.source, place: try ArchiveAddress.place(place, creates: true), options: options, onStatus: { status in
             onReport(Report(
                 sourceVersion: status.sourceVersion, version: status.version, stepCount: status.versionCount, waitsFor: status.waitsFor,
                 writeAmplification: status.writeAmplification))
@@ -83,12 +98,12 @@ struct StreamJob {
 
     /// - Throws: an error that says why a source or destination on another machine cannot be.
     static func checkAddress(_ text: String) throws {
-        throw UsageError("'\(text)': only files of this machine can be mirrored")
+        if case .file = try MirrorEndpoint(text) { throw UsageError("'\(text)' is no address; there are realm://host:port/name and ssh://host/path") }
     }
 
     /// - Throws: an error that says why an archive cannot be at an address that is no path.
     static func checkPlace(_ text: String) throws {
-        throw UsageError("'\(text)': only a folder of this machine can hold an archive")
+        guard text.hasPrefix(ArchiveAddress.scheme) else { throw UsageError("'\(text)' is no place for an archive; there are folders and s3://bucket/prefix") }
     }
 
     /// The folders of a file of a directory that is mirrored with its folders.
