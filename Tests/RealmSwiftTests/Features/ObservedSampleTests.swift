@@ -31,7 +31,7 @@ final class ObservedSampleTests: RealmTestCase {
         token.invalidate()
     }
 
-    func testF041_resultsAreWatched() throws {
+    func testF041_F283_resultsAreWatched() throws {
         let realm = try makeRealm()
         let log = Log()
         let token = realm.objects(Dog.self).where { $0.age > 1 }.observe { (changes: RealmCollectionChange<Results<Dog>>) in
@@ -74,7 +74,7 @@ final class ObservedSampleTests: RealmTestCase {
         token.invalidate()
     }
 
-    func testF155_ownObserversAreLeftOut() throws {
+    func testF155_F405_ownObserversAreLeftOut() throws {
         let realm = try makeRealm()
         let own = Log(), other = Log()
         let dogs = realm.objects(Dog.self)
