@@ -93,8 +93,11 @@ final class ServiceTellingTests: ServiceTestCase {
         // The same at the port, which the log tells.
         let line = try XCTUnwrap(child.errors.split(separator: "\n").first { $0.contains("listening at 127.0.0.1:") })
         let port = try XCTUnwrap(line.split(separator: ":").last.map(String.init))
-        let text = try String(contentsOf: XCTUnwrap(URL(string: "http://127.0.0.1:\(port)/metrics")), encoding: .utf8)
-        XCTAssertTrue(text.contains("realm_sync_streams 2\n"))
+        let fetch = try ChildProcess(path: "/usr/bin/bash", ["-c", """
+            exec 3<>/dev/tcp/127.0.0.1/\(port); printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3
+            """])
+        XCTAssertEqual(fetch.waitForEnd(), 0, fetch.errors)
+        XCTAssertTrue(fetch.output.contains("realm_sync_streams 2\n"), fetch.output)
         XCTAssertTrue(try XCTUnwrap(request("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")).hasPrefix("HTTP/1.0 503 "))
         stop(child)
     }
