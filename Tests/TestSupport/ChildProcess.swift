@@ -49,10 +49,15 @@ public final class ChildProcess: @unchecked Sendable {
         collect(errors.fileHandleForReading) { $0.errorText.append($1) }
     }
 
-    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        closeInput()
+    }
 
     private func collect(_ handle: FileHandle, _ append: @escaping @Sendable (ChildProcess, Data) -> Void) {
         Thread.detachNewThread { [weak self] in
+            // By hand: the library keeps the objects of a process that has ended, and their descriptors with them.
+            defer { try? handle.close() }
             while true {
                 let data = handle.availableData
                 guard let self else { return }
@@ -121,6 +126,7 @@ public final class ChildProcess: @unchecked Sendable {
     @discardableResult
     public func waitForEnd(seconds: Double = 20) -> Int32? {
         guard wait(seconds: seconds, { hasEnded && openPipes == 0 ? true : nil }) != nil else { return nil }
+        closeInput()
         return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
     }
 }
