@@ -153,10 +153,13 @@ public final class MirrorFollower {
                 closeSource()
             } catch let error where isTransient(error) {
                 sink.disconnect()
-                if !(error is WireError) { closeSource() }
                 say("\(error)")
                 noteUnwritable()
+                // An image of a replica on this machine stands under its name or is not there: no need to hold what it shows. What fails
+                // at the replica says nothing of the source, which stays open; one left at each try would leave a pin each time.
+                if !(error is WireError) { side?.pending = nil }
                 if limitReached { letGo() }
+                if !(error is WireError) && !isOfDestination(error) { closeSource() }
                 wait(pause.next())
                 if reloads { closeSource() }
             }
@@ -169,6 +172,10 @@ public final class MirrorFollower {
         side?.pending = nil
         limitReached = false
         unwritableSince = nil
+    }
+
+    private func isOfDestination(_ error: any Error) -> Bool {
+        (error as? SystemError)?.path.hasPrefix(destination) == true
     }
 
     private func noteUnwritable() {
