@@ -14,12 +14,22 @@ final class MirrorCommandTests: XCTestCase {
     }
 
     private func status(_ mirror: ChildProcess, _ words: String) -> String {
+        for _ in 0..<1000 where !mindsUserSignal(mirror) { usleep(5000) }
         var line = ""
         for _ in 0..<200 where !line.contains(words) {
             mirror.signal(SIGUSR1)
             line = mirror.readLine(seconds: 2) ?? ""
         }
         return line
+    }
+
+    /// Whether the program has come so far that SIGUSR1 does not end it: ignored, caught or blocked (proc(5), masks of `status`).
+    private func mindsUserSignal(_ process: ChildProcess) -> Bool {
+        let text = (try? String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").contains { line in
+            ["SigIgn:", "SigCgt:", "SigBlk:"].contains { line.hasPrefix($0) }
+                && UInt64(line.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16).map { $0 & 1 << UInt64(SIGUSR1 - 1) != 0 } == true
+        }
     }
 
     func testTheMirrorFollowsTellsItsStatusObeysSignalsAndStops() throws {
