@@ -257,33 +257,31 @@ final class WireTrustTests: WireTestCase {
         try expect(.malformed, "an image whose hash is wrong") { channel in
             try channel.send(hello())
             _ = try channel.next()
-            var head = SegmentHead()
-            head.flags = .image
-            head.this = Snapshot(version: 3, topRef: 24, logicalSize: 4096)
-            head.rangeCount = 1
-            head.rangeTableByteCount = 3
-            head.plainByteCount = 4072
-            head.storedByteCount = 4072
-            try channel.send(.image(.init(head: head, ranges: [24..<4096])))
+            try channel.send(smallImage())
             try channel.send(.piece(.init(offset: 0, plainByteCount: 8, isCompressed: false, bytes: [1, 2, 3, 4, 5, 6, 7, 8])))
             try channel.send(.imageEnd(Digest()))
         }
         try expect(.malformed, "a piece outside the image") { channel in
             try channel.send(hello())
             _ = try channel.next()
-            var head = SegmentHead()
-            head.flags = .image
-            head.this = Snapshot(version: 3, topRef: 24, logicalSize: 4096)
-            head.rangeCount = 1
-            head.rangeTableByteCount = 3
-            head.plainByteCount = 4072
-            head.storedByteCount = 4072
-            try channel.send(.image(.init(head: head, ranges: [24..<4096])))
+            try channel.send(smallImage())
             try channel.send(.piece(.init(offset: 4070, plainByteCount: 3, isCompressed: false, bytes: [1, 2, 3])))
         }
         XCTAssertFalse(FileManager.default.fileExists(atPath: root + "/bad.realm"))
         XCTAssertTrue(eventually { server.server.clientCount.all == 0 })
         XCTAssertNil(server.stop())
+    }
+
+    /// The beginning of an image of 4096 bytes.
+    private func smallImage() -> Frame {
+        var head = SegmentHead()
+        head.flags = .image
+        head.this = Snapshot(version: 3, topRef: 24, logicalSize: 4096)
+        head.rangeCount = 1
+        head.rangeTableByteCount = 3
+        head.plainByteCount = 4072
+        head.storedByteCount = 4072
+        return .image(.init(head: head, ranges: [24..<4096]))
     }
 
     func testManyClientsThatIdleCostLittleAndHinderNobody() throws {

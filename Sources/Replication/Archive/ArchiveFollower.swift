@@ -60,18 +60,17 @@ public final class ArchiveFollower {
         options.destinationKey = key
         let writer = try ReplicaWriter(destination, source: source, options: options, purpose: "follow \(place.description)")
         defer { writer.disconnect() }
-        var pause: Int32 = 100
+        var pause = Pause()
         while !stopped {
             do {
                 let reader = try ArchiveReader(place, key: key)
                 try connect(writer, reader)
-                pause = 100
+                pause = Pause()
                 try follow(writer, reader)
                 reloads = false
             } catch let error where isTransient(error, writer) {
                 say("\(error)")
-                wait(pause)
-                pause = min(10_000, pause * 2)
+                wait(pause.next())
             }
             writer.disconnect()
         }

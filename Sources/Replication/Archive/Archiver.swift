@@ -25,7 +25,7 @@ public final class Archiver {
     private var stopped = false, reloads = false
     private var waitsFor: String?
     private var failingSince: Int64?
-    private var pause: Int32 = 0
+    private var pause = Pause()
 
     /// A picture of one moment.
     public struct Status: Sendable, Equatable {
@@ -158,9 +158,7 @@ public final class Archiver {
     /// Waits a time that grows with each failure in a row.
     private func failed(_ error: any Error) throws {
         say("\(error)")
-        pause = min(10_000, max(100, pause * 2))
-        if case ArchiveError.leaseHeld = error { pause = min(pause, 1000) }
-        wait(pause)
+        if case ArchiveError.leaseHeld = error { wait(pause.next(atMost: 1000)) } else { wait(pause.next()) }
     }
 
     private func say(_ text: String) {
@@ -169,17 +167,10 @@ public final class Archiver {
     }
 
     private func wait(_ milliseconds: Int32, _ descriptors: [Int32] = []) {
-        while true {
-            switch control(descriptors, milliseconds) {
-            case .stop: stopped = true
-            case .reload: reloads = true
-            case .status:
-                // Who only wants to know does not end the waiting.
-                onStatus(status())
-                continue
-            case nil: break
-            }
-            return
+        switch MirrorFollower.waitForRequest(control, descriptors, milliseconds, onStatus: { onStatus(status()) }) {
+        case .stop: stopped = true
+        case .reload: reloads = true
+        case .status, nil: break
         }
     }
 
@@ -245,7 +236,7 @@ public final class Archiver {
                 continue
             }
             failingSince = nil
-            pause = 0
+            pause = Pause()
             waitsFor = nil
             switch outcome {
             case .archived: continue

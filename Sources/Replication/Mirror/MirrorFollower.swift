@@ -201,15 +201,6 @@ public final class MirrorFollower {
         }
     }
 
-    /// Waiting times that grow.
-    struct Pause {
-        private var milliseconds: Int32 = 100
-        mutating func next() -> Int32 {
-            defer { milliseconds = min(10_000, milliseconds * 2) }
-            return milliseconds
-        }
-    }
-
     /// Tells it once, and in the status as long as it lasts.
     private func say(_ text: String) {
         if waitsFor != text { options.onMessage(text) }
@@ -218,17 +209,10 @@ public final class MirrorFollower {
 
     /// Waits, obeying requests; ends early for `stop` and `reload`, and where one of `descriptors` is readable.
     private func wait(_ milliseconds: Int32, _ descriptors: [Int32] = []) {
-        while true {
-            switch control(descriptors, milliseconds) {
-            case .stop: stopped = true
-            case .reload: reloads = true
-            case .status:
-                // Who only wants to know does not end the waiting.
-                onStatus(status())
-                continue
-            case nil: break
-            }
-            return
+        switch Self.waitForRequest(control, descriptors, milliseconds, onStatus: { onStatus(status()) }) {
+        case .stop: stopped = true
+        case .reload: reloads = true
+        case .status, nil: break
         }
     }
 

@@ -77,11 +77,11 @@ final class PullMirror {
 
     func run() throws {
         let writer = try ReplicaWriter(destination, source: "\(connector.endpoint)", options: options)
-        var pause = MirrorFollower.Pause()
+        var pause = Pause()
         while !stopped {
             do {
                 if try receive(writer) { return }
-                pause = MirrorFollower.Pause()
+                pause = Pause()
             } catch let error where isTransient(error) {
                 let text = "\(error)"
                 if waitsFor != text { options.onMessage(text) }
