@@ -95,6 +95,10 @@ extern void *allocate_object(const void *metadata, size_t size, size_t align_mas
 
 void *realm_allocate_object(const void *metadata, size_t size, size_t align_mask) { return allocate_object(metadata, size, align_mask); }
 
+extern void *try_retain(void *object) __asm__("swift_tryRetain");
+
+void *realm_try_retain(void *object) { return try_retain(object); }
+
 // MARK: Where the caller runs
 
 __thread uint64_t realm_thread_number = 0;

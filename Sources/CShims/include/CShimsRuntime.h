@@ -28,7 +28,15 @@ static inline uint32_t realm_instance_align_mask(const void *metadata) { return 
 /// A new instance with a reference count of one and uninitialized fields.
 void *realm_allocate_object(const void *metadata, size_t size, size_t align_mask);
 
-extern __thread uint64_t realm_thread_number;
+/// The word of an object in which its references are counted, or, once there was a weak one, that leads to where they are.
+static inline uint64_t realm_count_word(const void *object) {
+    return __atomic_load_n((const uint64_t *)((const char *)object + 8), __ATOMIC_ACQUIRE);
+}
+
+/// One more strong reference to an object whose memory is there; NULL where it has begun to go.
+void *realm_try_retain(void *object);
+
+extern __thread uint64_t realm_thread_number __attribute__((tls_model("initial-exec")));
 uint64_t realm_assign_thread_number(void);
 
 /// A number of the calling thread that no other thread of the process ever had or will have.

@@ -41,16 +41,16 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
         case .unmanaged(let elements):
             if position < 0 || position >= elements.count { outOfBounds(position, elements.count) }
             return elements[position]
-        case .managed(let handle): return Element._from(handle.value(position))
-        case .results(let core): return Element._from(core.value(position))
+        case .managed(let handle): return Element._element(handle, position)
+        case .results(let core): return Element._element(core, position)
         }
     }
 
     public func makeIterator() -> RLMIterator<Element> {
         switch _core.form {
-        case .unmanaged(let elements): RLMIterator(source: _IterationSource(elements))
-        case .managed(let handle): RLMIterator(source: handle.iteration())
-        case .results(let core): RLMIterator(source: core.iteration())
+        case .unmanaged(let elements): RLMIterator(elements)
+        case .managed(let handle): RLMIterator(handle.cursor(Element.self))
+        case .results(let core): RLMIterator(core.cursor(Element.self))
         }
     }
 

@@ -31,10 +31,10 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
 
     public subscript(index: Int) -> Element {
         guard let core else { outOfBounds(index, 0) }
-        return Element._from(core.value(index))
+        return Element._element(core, index)
     }
 
-    public func makeIterator() -> RLMIterator<Element> { RLMIterator(source: core?.iteration() ?? _IterationSource([])) }
+    public func makeIterator() -> RLMIterator<Element> { core.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator([]) }
 
     public var realm: Realm? { core?.realm }
     public var isInvalidated: Bool { core?.isInvalidated ?? false }

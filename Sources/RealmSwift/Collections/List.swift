@@ -23,7 +23,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
 
     public subscript(position: Int) -> Element {
         get {
-            if let handle { return Element._from(handle.value(position)) }
+            if let handle { return Element._element(handle, position) }
             if position < 0 || position >= storage.count { outOfBounds(position, storage.count) }
             return storage[position]
         }
@@ -31,7 +31,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
     }
 
     public func makeIterator() -> RLMIterator<Element> {
-        RLMIterator(source: handle?.iteration() ?? _IterationSource(storage))
+        handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage)
     }
 
     /// Of each element the value of a property. `self` gives the elements.

@@ -19,12 +19,12 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     public var count: Int { handle?.count ?? storage.count }
 
     public subscript(position: Int) -> Element {
-        if let handle { return Element._from(handle.value(position)) }
+        if let handle { return Element._element(handle, position) }
         if position < 0 || position >= storage.count { outOfBounds(position, storage.count) }
         return storage[position]
     }
 
-    public func makeIterator() -> RLMIterator<Element> { RLMIterator(source: handle?.iteration() ?? _IterationSource(storage)) }
+    public func makeIterator() -> RLMIterator<Element> { handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage) }
 
     public func contains(_ object: Element) -> Bool { handle?.contains(object._toStored()) ?? members.contains(object) }
 

@@ -79,46 +79,6 @@ func outOfBounds(_ index: Int, _ count: Int) -> Never {
     misuse("Index \(index) is out of bounds (must be less than \(count)).")
 }
 
-// MARK: Iteration
-
-/// Goes through a collection as it was when the iteration began.
-///
-/// Objects that are deleted meanwhile are handed out invalidated.
-@frozen public struct RLMIterator<Element: RealmCollectionValue>: IteratorProtocol {
-    @usableFromInline var source: _IterationSource<Element>
-
-    public mutating func next() -> Element? { source.next() }
-}
-
-/// The rest of an iteration.
-public struct _IterationSource<Element: RealmCollectionValue> {
-    enum Rest {
-        case values(ArraySlice<Element>)
-        /// Objects of one table.
-        case objects(Session, TableKey, keys: [ObjectKey], next: Int)
-    }
-    var rest: Rest
-
-    init(_ elements: [Element]) { rest = .values(elements[...]) }
-    init(_ session: Session, _ table: TableKey, keys: [ObjectKey]) { rest = .objects(session, table, keys: keys, next: 0) }
-
-    @usableFromInline
-    mutating func next() -> Element? {
-        switch rest {
-        case .values(var elements):
-            // The slice must not be shared while it shrinks.
-            rest = .values([])
-            let element = elements.popFirst()
-            rest = .values(elements)
-            return element
-        case .objects(let session, let table, let keys, let next):
-            guard next < keys.count else { return nil }
-            rest = .objects(session, table, keys: keys, next: next + 1)
-            return Element._from(session.link(table, keys[next].rawValue))
-        }
-    }
-}
-
 /// Collections as the dynamic API sees them.
 protocol KeyValueCollection {
     var dynamicElements: [Any?] { get }

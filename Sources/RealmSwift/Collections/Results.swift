@@ -12,8 +12,8 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
     init(_ core: ResultsCore) { self.core = core }
 
     public var count: Int { core.count }
-    public subscript(position: Int) -> Element { Element._from(core.value(position)) }
-    public func makeIterator() -> RLMIterator<Element> { RLMIterator(source: core.iteration()) }
+    public subscript(position: Int) -> Element { Element._element(core, position) }
+    public func makeIterator() -> RLMIterator<Element> { RLMIterator(core.cursor(Element.self)) }
 
     public var realm: Realm? { core.realm }
     public var isInvalidated: Bool { core.isInvalidated }

@@ -4,7 +4,7 @@ internal import SharedStore
 ///
 /// All objects of a class are not evaluated: they are read from the table. Everything else is evaluated when it is asked for
 /// and something has changed since. Belongs to the place of its session; that of a frozen session is evaluated when it is made.
-final class ResultsCore {
+final class ResultsCore: _Elements {
     enum Source {
         /// The objects of a class; null: the file has no table for it.
         case table(TableKey)
@@ -22,6 +22,12 @@ final class ResultsCore {
     /// Of the session's content when `content` was made; 0: not yet.
     @exclusivity(unchecked) private var contentStamp: UInt64 = 0
     @exclusivity(unchecked) private var counted: (stamp: UInt64, count: Int) = (0, 0)
+    /// Of all objects of a class in a live session: the leaf that was read last, the position of its first object, and the stamp for which it is there.
+    @exclusivity(unchecked) private var leaf: ClusterLeaf?
+    @exclusivity(unchecked) private var leafStart = 0
+    @exclusivity(unchecked) private var leafStamp: UInt64 = 0
+    @exclusivity(unchecked) private var leafType: SessionType?
+    @exclusivity(unchecked) private var spares = SpareAccessors()
 
     /// Which elements of the source, in which order.
     struct Selection {
@@ -57,7 +63,14 @@ final class ResultsCore {
         } else {
             query = ResultsCore.compile(selection, ResultsCore.type(source, session), session)
         }
-        if session.isFrozen { evaluate() }
+        super.init()
+        if session.isFrozen && !isWholeTable { evaluate() }
+    }
+
+    /// All objects of a class, which are read from the table.
+    private var isWholeTable: Bool {
+        if query == nil, case .table = source { return true }
+        return false
     }
 
     /// The class of the elements; nil for a collection of values.
@@ -133,7 +146,7 @@ final class ResultsCore {
     }
 
     private func current() -> Content {
-        if session.isFrozen { return content }
+        if session.isFrozen { return isWholeTable ? reading { try makeContent() } : content }
         session.checkConfinement()
         if contentStamp != session.contentStamp { evaluate() }
         return content
@@ -193,7 +206,7 @@ final class ResultsCore {
     // MARK: Elements
 
     var count: Int {
-        if !session.isFrozen && contentStamp != session.contentStamp, case .table(let key) = source {
+        if case .table(let key) = source, query == nil || !session.isFrozen && contentStamp != session.contentStamp {
             session.checkConfinement()
             if session.isClosed { return 0 }
             guard let query else { return session.type(key)?.table()?.objectCount ?? 0 }
@@ -208,13 +221,8 @@ final class ResultsCore {
         }
     }
 
-    func value(_ index: Int) -> _Stored {
-        if query == nil, !session.isFrozen, case .table(let key) = source {
-            session.checkConfinement()
-            let table = session.isClosed ? nil : session.type(key)?.table()
-            guard let table, let row = reading({ try table.object(at: index) }) else { outOfBounds(index, table?.objectCount ?? 0) }
-            return session.link(key, row.key.rawValue)
-        }
+    override func value(_ index: Int) -> _Stored {
+        if query == nil, case .table(let key) = source { return session.link(key, row(key, index).key.rawValue) }
         switch current() {
         case .none: outOfBounds(index, 0)
         case .keys(let table, let keys):
@@ -226,11 +234,56 @@ final class ResultsCore {
         }
     }
 
-    func iteration<Element: RealmCollectionValue>() -> _IterationSource<Element> {
+    /// The row at a position of all objects of a class.
+    private func row(_ key: TableKey, _ index: Int) -> ObjectRow {
+        session.checkConfinement()
+        if let leafType, let leaf, leafStamp == leafType.block.pointee.stamp, index >= leafStart, index - leafStart < leaf.count {
+            return leaf.row(index - leafStart)
+        }
+        let type = session.isClosed ? nil : session.type(key)
+        let table = type?.table()
+        guard let type, let table, let (leaf, start) = reading({ try table.leaf(at: index) }) else { outOfBounds(index, table?.objectCount ?? 0) }
+        // Frozen results are read by several threads at once, and note nothing.
+        if !session.isFrozen {
+            self.leaf = leaf
+            leafStart = start
+            leafStamp = type.block.pointee.stamp
+            leafType = type
+        }
+        return leaf.row(index - start)
+    }
+
+    override func object(_ index: Int, as wanted: ObjectBase.Type) -> ObjectBase {
+        if let leafType, let leaf, leafType.makes(wanted), !leafType.block.pointee.needsCheck(leafStamp) {
+            let row = index &- leafStart
+            if UInt(bitPattern: row) < UInt(bitPattern: leaf.count) { return leafType.accessor(leaf.row(row), &spares) }
+        }
+        return objectSlowly(index, wanted)
+    }
+
+    @inline(never)
+    private func objectSlowly(_ index: Int, _ wanted: ObjectBase.Type) -> ObjectBase {
+        if query == nil, case .table(let key) = source, let type = session.type(key), type.makes(wanted) {
+            let row = row(key, index)
+            return type.accessor(row, &spares)
+        }
+        if case .keys(let table, let keys) = current(), let type = session.type(table), type.makes(wanted) {
+            guard index >= 0 && index < keys.count else { outOfBounds(index, keys.count) }
+            let row = session.isClosed ? nil : reading { try type.table()?.find(keys[index]) }
+            return row.map { type.accessor($0, &spares) } ?? type.accessor(keys[index], &spares)
+        }
+        return super.object(index, as: wanted)
+    }
+
+    func cursor<Element: RealmCollectionValue>(_ element: Element.Type) -> _Cursor {
+        if query == nil, case .table(let key) = source {
+            session.checkConfinement()
+            return _Cursor.over(session, key, as: element)
+        }
         switch current() {
-        case .none: return _IterationSource([])
-        case .keys(let table, let keys): return _IterationSource(session, table, keys: keys)
-        case .positions(let handle, let positions): return _IterationSource(positions.map { Element._from(handle.value($0)) })
+        case .none: return _ValueCursor<Element>([])
+        case .keys(let table, let keys): return _Cursor.over(session, table, keys: keys, as: element)
+        case .positions(let handle, let positions): return _ValueCursor(positions.map { Element._from(handle.value($0)) })
         }
     }
 
@@ -247,6 +300,18 @@ final class ResultsCore {
         }
     }
 
+    /// The sum, as two's complement, of an int property of all objects of a class; nil where the elements are others, or may be null.
+    func wholeTableSum(_ property: ManagedProperty?) -> Int64? {
+        guard let property, isWholeTable, case .table(let key) = source, !session.isClosed else { return nil }
+        session.checkConfinement()
+        guard let table = session.type(key)?.table(), let column = table.column(property.columnKey), CellKind(column) == .int else { return nil }
+        return reading {
+            var sum: Int64 = 0
+            try table.forEachLeaf { sum &+= try $0.leaf(IntLeaf.self, column).wrappingSum() }
+            return sum
+        }
+    }
+
     /// The values of a property of all elements, or of all elements themselves.
     func forEachValue(_ property: ManagedProperty?, _ body: (Mixed) -> Void) {
         reading {
@@ -256,6 +321,12 @@ final class ResultsCore {
                 for position in positions { body(try handle.plainValue(position)) }
             case .keys(let key, let keys):
                 guard let property, let table = session.type(key)?.table(), let column = table.column(property.columnKey) else { return }
+                if isWholeTable {
+                    try table.forEachLeaf { leaf in
+                        for row in 0..<leaf.count { body(try leaf.row(row).value(column)) }
+                    }
+                    return
+                }
                 for key in keys {
                     if let row = try table.find(key) { body(try row.value(column)) }
                 }

@@ -100,6 +100,17 @@ extension _LinkedObject {
 
     public func _toStored() -> _Stored { _Stored(.object(self)) }
 
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Self? {
+        _getLinked(object, slot, self).map { unsafeDowncast($0, to: Self.self) }
+    }
+
+    public static var _iteratesObjects: Bool { true }
+    @inlinable public static func _next(_ cursor: _Cursor) -> Self? {
+        if cursor.isOverObjects { return _nextObject(cursor).map { unsafeDowncast($0, to: Self.self) } }
+        return unsafeDowncast(cursor, to: _ValueCursor<Self>.self).next()
+    }
+    @inlinable public static func _element(_ elements: _Elements, _ index: Int) -> Self { unsafeDowncast(_objectElement(elements, index, self), to: Self.self) }
+
     /// Links are optional, so this is only asked for by classes that the schema refuses, and by mapped types.
     public static func _default() -> Self {
         guard let object = ModelRuntime.make(self) as? Self else { misuse("The class '\(self)' has no initializer without parameters") }

@@ -138,33 +138,3 @@ public func _readCell(_ object: ObjectBase, _ slot: Int) -> _Stored {
         }
     }
 }
-
-@inline(never)
-public func _getInt(_ object: ObjectBase, _ slot: Int) -> Int {
-    let (row, column) = object.place(slot)
-    return reading { Int(truncatingIfNeeded: try row.leaf(IntLeaf.self, column).value(row.index)) }
-}
-
-@inline(never)
-public func _getBool(_ object: ObjectBase, _ slot: Int) -> Bool {
-    let (row, column) = object.place(slot)
-    return reading { try row.leaf(BoolLeaf.self, column).value(row.index) ?? false }
-}
-
-@inline(never)
-public func _getFloat(_ object: ObjectBase, _ slot: Int) -> Float {
-    let (row, column) = object.place(slot)
-    return reading { try row.leaf(FloatLeaf.self, column).value(row.index) ?? 0 }
-}
-
-@inline(never)
-public func _getDouble(_ object: ObjectBase, _ slot: Int) -> Double {
-    let (row, column) = object.place(slot)
-    return reading { try row.leaf(DoubleLeaf.self, column).value(row.index) ?? 0 }
-}
-
-@inline(never)
-public func _getString(_ object: ObjectBase, _ slot: Int) -> String {
-    let (row, column) = object.place(slot)
-    return reading { try row.string(column) ?? "" }
-}

@@ -156,6 +156,8 @@ extension Persisted: OptionalCodingWrapper where Value: ExpressibleByNilLiteral 
 
 /// What can be done with a wrapper of which only the type and the address are known.
 protocol AnyPersisted {
+    /// The type of the value, of `Persisted` only.
+    static var valueType: (any _Persistable.Type)? { get }
     static var shape: _PropertyShape { get }
     /// The property as declared: what a fresh instance says.
     static func declaration(at address: UnsafeMutableRawPointer) -> PropertyDeclaration
@@ -174,6 +176,10 @@ protocol AnyPersisted {
     static func collection(of object: ObjectBase, slot: Int) -> Any?
 }
 
+extension AnyPersisted {
+    static var valueType: (any _Persistable.Type)? { nil }
+}
+
 /// `Persisted` of any type.
 protocol AnyWrapper: AnyPersisted {}
 
@@ -187,6 +193,7 @@ struct PropertyDeclaration {
 
 extension Persisted: AnyWrapper {
     static var shape: _PropertyShape { Value._shape }
+    static var valueType: (any _Persistable.Type)? { Value.self }
 
     private static func pointer(_ address: UnsafeMutableRawPointer) -> UnsafeMutablePointer<Persisted<Value>> {
         address.assumingMemoryBound(to: Persisted<Value>.self)

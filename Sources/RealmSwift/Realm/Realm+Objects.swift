@@ -13,7 +13,7 @@ extension Realm {
             _ = session.ensureManaged(object, update)
             return
         }
-        let type = session.requireType(Swift.type(of: object))
+        let type = session.type(of: Swift.type(of: object))
         requirePrimaryKey(type, update)
         session.add(object, type, update)
     }
@@ -57,7 +57,7 @@ extension Realm {
             return object
         }
         let accessor = type.makeAccessor(session.create(type, value, policy))
-        session.createdAccessors.append(accessor)
+        session.noteCreated(accessor)
         return accessor
     }
 
@@ -117,8 +117,22 @@ extension Realm {
 
     /// The object with the given primary key, or nil. A key of another type stops the process, and so does a class without primary key.
     public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
-        let type = session.requireType(type)
-        return find(type, key).map { unsafeDowncast(type.makeAccessor($0), to: Element.self) }
+        let type = session.type(of: type)
+        if KeyType.self == Int.self, let row = find(type, withUnsafeBytes(of: key) { $0.loadUnaligned(as: Int.self) }) {
+            return row.map { unsafeDowncast(type.accessor($0, &_reference.spares), to: Element.self) }
+        }
+        return find(type, key).map { unsafeDowncast(type.accessor($0, &_reference.spares), to: Element.self) }
+    }
+
+    /// The row with an integer as its primary key. Nil where that has to be looked for in another way, `.some(nil)` where there is none.
+    private func find(_ type: SessionType, _ key: Int) -> ObjectRow?? {
+        if type.block.pointee.needsCheck(type.block.pointee.stamp) { session.checkConfinement() }
+        guard let table = type.table(), type.block.pointee.primaryKeySlot > 0, type.block.pointee.kinds[type.block.pointee.primaryKeySlot] == .int,
+              let column = type.block.pointee.columns[type.block.pointee.primaryKeySlot] else { return nil }
+        return reading {
+            guard let index = try SearchIndex(table, column) else { return nil }
+            return .some(try index.firstRow(int: Int64(key)))
+        }
     }
 
     public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {

@@ -29,6 +29,8 @@ internal import SharedStore
 /// A session, for clients that need not know what it is.
 public final class _SessionReference {
     let session: Session
+    /// Objects that were looked up last.
+    @exclusivity(unchecked) var spares = SpareAccessors()
     init(_ session: Session) { self.session = session }
 }
 

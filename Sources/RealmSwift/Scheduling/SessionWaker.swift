@@ -5,13 +5,14 @@ import Synchronization
 /// It holds the session weakly, and looks for it at the session's own place only: the last reference to a session must not go
 /// anywhere else.
 final class SessionWaker: @unchecked Sendable {
-    // Sendable: `session` is set when the session is made and read at its place; the rest is atomic or never changes.
+    // Sendable: the session is looked for at its place only; the rest is atomic or never changes.
     let scheduler: Scheduler
-    private weak var session: Session?
+    private let address: SessionAddress
+    private var session: Session? { address.session }
     private let isScheduled = Atomic(false)
 
     init(_ session: Session, _ scheduler: Scheduler) {
-        self.session = session
+        address = session.address
         self.scheduler = scheduler
     }
 

@@ -4,7 +4,7 @@ internal import SharedStore
 /// A list, set or dictionary of a file: where it stands, and what was read of it last.
 ///
 /// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move.
-final class CollectionHandle {
+final class CollectionHandle: _Elements {
     let session: Session
     let type: SessionType
     /// The owner's block when the handle was made: dead once the owner's accessors are.
@@ -16,6 +16,11 @@ final class CollectionHandle {
     @exclusivity(unchecked) private var list: ListReader?
     @exclusivity(unchecked) private var set: SetReader?
     @exclusivity(unchecked) private var dictionary: DictionaryReader?
+    @exclusivity(unchecked) private var spares = SpareAccessors()
+    /// The leaf of integers or links that was read last, and the position of its first element; of a live session only.
+    @exclusivity(unchecked) private var intLeaf: IntLeaf?
+    @exclusivity(unchecked) private var linkLeaf: KeyLeaf?
+    @exclusivity(unchecked) private var leafStart = 0
 
     init(_ type: SessionType, _ identity: TableEditor.Identity, _ kind: CollectionKind) {
         session = type.session
@@ -23,6 +28,7 @@ final class CollectionHandle {
         block = type.block
         self.identity = identity
         self.kind = kind
+        super.init()
         if session.isFrozen, let table = type.table() {
             reading { _ = try read(table) }
             stamp = block.pointee.stamp
@@ -49,6 +55,8 @@ final class CollectionHandle {
     /// Finds the collection; false where it is gone.
     private func read(_ table: Table) throws -> Bool {
         list = nil
+        intLeaf = nil
+        linkLeaf = nil
         dictionary = nil
         guard let row = try table.find(identity.object), let column = table.column(identity.column) else { return false }
         var found: Nested
@@ -167,13 +175,73 @@ final class CollectionHandle {
     }
 
     /// Element `index` of a list or a set, value `index` of a dictionary.
-    func value(_ index: Int) -> _Stored {
+    override func value(_ index: Int) -> _Stored {
         ready()
         if let dictionary, index >= 0, index < dictionary.count {
             return reading { try stored(dictionary.value(index)) { try dictionary.nestedKey(index) } }
         }
         guard let list, index >= 0, index < list.count else { outOfBounds(index, list?.count ?? 0) }
         return reading { try stored(list.value(index)) { try list.nestedKey(index) } }
+    }
+
+    override func object(_ index: Int, as wanted: ObjectBase.Type) -> ObjectBase {
+        ready()
+        guard let list, list.elementType == .link, let target = session.type(list.targetTable), target.makes(wanted) else {
+            return super.object(index, as: wanted)
+        }
+        guard index >= 0 && index < list.count else { outOfBounds(index, list.count) }
+        return reading {
+            let key = try link(index, list)
+            if let row = try target.table()?.find(key) { return target.accessor(row, &spares) }
+            return target.accessor(key, &spares)
+        }
+    }
+
+    /// The object that an element of a list of links leads to; the position is one of the list's.
+    @inline(__always)
+    private func link(_ index: Int, _ list: ListReader) throws -> ObjectKey {
+        let offset = index &- leafStart
+        if let linkLeaf, UInt(bitPattern: offset) < UInt(bitPattern: linkLeaf.count) { return linkLeaf.unchecked(offset) }
+        // Objects that are gone are left out, and positions in the file are other ones.
+        if session.isFrozen || list.count != list.storedCount { return try list.link(index) }
+        let (leaf, start) = try list.tree(KeyLeaf.self).leaf(containing: index)
+        linkLeaf = leaf
+        leafStart = start
+        return leaf.unchecked(index - start)
+    }
+
+    override func int(_ index: Int) -> Int64? {
+        ready()
+        let offset = index &- leafStart
+        if let intLeaf, UInt(bitPattern: offset) < UInt(bitPattern: intLeaf.count) { return intLeaf.unchecked(offset) }
+        return intSlowly(index)
+    }
+
+    @inline(never)
+    private func intSlowly(_ index: Int) -> Int64? {
+        guard let list, kind == .list, list.elementType == .int, !list.isNullable else { return nil }
+        if index < 0 || index >= list.count { outOfBounds(index, list.count) }
+        return reading {
+            let (leaf, start) = try list.tree(IntLeaf.self).leaf(containing: index)
+            if !session.isFrozen {
+                intLeaf = leaf
+                leafStart = start
+            }
+            return leaf.unchecked(index - start)
+        }
+    }
+
+    override func ints() -> [Int]? {
+        ready()
+        guard let list, list.elementType == .int, !list.isNullable else { return nil }
+        return reading {
+            var values: [Int] = []
+            values.reserveCapacity(list.count)
+            try list.tree(IntLeaf.self).forEachLeaf { leaf, _ in
+                for index in 0..<leaf.count { values.append(Int(truncatingIfNeeded: leaf.unchecked(index))) }
+            }
+            return values
+        }
     }
 
     /// A value that was read from the collection; where it is a collection itself, `salt` names it.
@@ -192,13 +260,12 @@ final class CollectionHandle {
     }
 
     /// The elements as they are now.
-    func iteration<Element: RealmCollectionValue>() -> _IterationSource<Element> {
+    func cursor<Element: RealmCollectionValue>(_ element: Element.Type) -> _Cursor {
         ready()
-        guard let list else { return _IterationSource([]) }
+        guard let list else { return _ValueCursor<Element>([]) }
         return reading {
-            if list.elementType == .link {
-                return _IterationSource(session, list.targetTable, keys: try linkKeys())
-            }
+            if list.elementType == .link { return _Cursor.over(session, list.targetTable, keys: try linkKeys(), as: element) }
+            if let cursor = Element._cursor(self) { return cursor }
             var elements: [Element] = []
             elements.reserveCapacity(list.count)
             var index = 0
@@ -206,7 +273,7 @@ final class CollectionHandle {
                 elements.append(Element._from(try stored(value) { try list.nestedKey(index) }))
                 index += 1
             }
-            return _IterationSource(elements)
+            return _ValueCursor(elements)
         }
     }
 

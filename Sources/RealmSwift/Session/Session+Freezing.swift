@@ -12,9 +12,9 @@ extension Session {
             // Within a write transaction the version that it began with.
             if writer == nil { _ = try currentGroup() }
             guard let reader = currentReader else { throw FormatError(ref: 0, "no version to freeze") }
-            if let frozen = reader.frozen { return frozen }
+            if let frozen = reader.frozen?.session { return frozen }
             let frozen = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none, isFrozen: true, reader: origin.freeze(reader))
-            reader.frozen = frozen
+            reader.frozen = frozen.address
             return frozen
         }
     }

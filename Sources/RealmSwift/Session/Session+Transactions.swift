@@ -52,6 +52,7 @@ extension Session {
     func commit(skipping tokens: [NotificationToken] = [], _ way: (any SessionWriter) throws -> SessionReader) throws {
         checkConfinement()
         guard let writer else { misuse("Can't commit a non-existing write transaction") }
+        writeDownCursors()
         let old = currentReader
         // The transaction is over whether the commit succeeds or not: a failed one leaves the file as it was.
         do {
@@ -85,6 +86,7 @@ extension Session {
     func cancelWrite() {
         checkConfinement()
         guard let writer else { misuse("Can't cancel a non-existing write transaction") }
+        writeDownCursors()
         Logger.log(.debug, .transaction) { "write transaction at version \(writer.baseVersion) undone" }
         killCreated()
         self.writer = nil

@@ -31,7 +31,7 @@ extension Session {
     }
 
     /// The largest text and the largest data that a node can hold (file-format-1 section 2).
-    private static let stringByteCountMax = 0xFF_FFF8 - 9, dataByteCountMax = 0xFF_FFF8 - 8
+    static let stringByteCountMax = 0xFF_FFF8 - 9, dataByteCountMax = 0xFF_FFF8 - 8
 
     func checkSize(_ value: Mixed) {
         switch value {
@@ -62,6 +62,7 @@ extension Session {
     /// Runs a change of a table and tells all accessors that rows may have moved.
     func edit(_ table: TableKey, _ body: (TableEditor) throws -> Void) {
         guard let writer else { misuse("Cannot modify managed objects outside of a write transaction.") }
+        writeDownCursors()
         do {
             try body(writer.editor.editor(table))
         } catch let error as TableError {
@@ -166,7 +167,11 @@ extension Session {
         if type.isEmbedded { misuse("Embedded objects of the class '\(type.name)' cannot be added to a Realm by themselves") }
         var key = ObjectKey.null
         var isNew = true
-        if let primaryKey = type.primaryKey, let info = type.info {
+        if let plan = type.addingPlan, type.makes(Swift.type(of: object)) {
+            if let key = addNew(object, type, plan, policy, existing: &key) { return key }
+            isNew = false
+            refuseExisting(type, object, plan, policy)
+        } else if let primaryKey = type.primaryKey, let info = type.info {
             let declared = info.properties[primaryKey.property.index]
             let value = ValueInput.convert(declared.wrapper.load(at: object.address(declared.offset)), to: declared.shape)?.plain ?? .null
             (key, isNew) = create(type, primaryKey: value, policy)
@@ -175,6 +180,12 @@ extension Session {
         }
         fill(object, type, key, policy, isNew: isNew)
         return key
+    }
+
+    private func refuseExisting(_ type: SessionType, _ object: ObjectBase, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy) {
+        guard policy == .error, let primaryKey = plan.primaryKey else { return }
+        let value = primaryKey.type._peek(object.address(primaryKey.offset))
+        misuse("Attempting to create an object of type '\(type.name)' with an existing primary key value '\(value.dynamicValue ?? "nil")'.")
     }
 
     /// Makes an object with a primary key, or finds it where the policy allows.
@@ -202,7 +213,7 @@ extension Session {
             let declared = info.properties[property.property.index]
             declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))
         }
-        if isNew { createdAccessors.append(object) }
+        if isNew { noteCreated(object) }
     }
 
     /// Deletes an object and the embedded ones in it.
@@ -245,7 +256,7 @@ public struct _WriteTarget {
     }
 
     /// Null, zero or nothing, as cells of new rows are. Decimals are left to be written: they have many zeros.
-    private static func isFresh(_ value: Mixed, _ column: Column) -> Bool {
+    static func isFresh(_ value: Mixed, _ column: Column) -> Bool {
         if column.isNullable { return value == .null }
         switch value {
         case .int(let v): return v == 0

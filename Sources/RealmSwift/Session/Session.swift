@@ -14,6 +14,8 @@ final class Session: @unchecked Sendable {
     let schema: Schema
     let classes: [ClassInfo]
     let confinement: Confinement
+    /// By which others find the session without keeping it.
+    let address = SessionAddress()
     /// Nil for a live session.
     let frozenFrom: SessionOrigin?
     /// Where versions come from and write transactions go to.
@@ -25,6 +27,8 @@ final class Session: @unchecked Sendable {
     /// By slot of the table.
     @exclusivity(unchecked) private(set) var types: [SessionType?] = []
     @exclusivity(unchecked) private var typesByName: [String: SessionType] = [:]
+    /// The class that was asked for last.
+    @exclusivity(unchecked) var recentType: SessionType?
     @exclusivity(unchecked) private(set) var isClosed = false
     /// The session of the new objects of a migration: their primary keys are ordinary properties.
     let isMigrating: Bool
@@ -34,6 +38,8 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) private var formerTypes: [SessionType] = []
     /// Counts the changes of the running write transaction and the versions, so that results know when to run again.
     @exclusivity(unchecked) var contentStamp: UInt64 = 1
+    /// Iterations over all objects of a class, which want to know before objects come or go; see `ObjectCursor`.
+    @exclusivity(unchecked) var cursors: [Unmanaged<ObjectCursor>] = []
     /// Objects that the running write transaction made, to be invalidated where it is undone.
     @exclusivity(unchecked) var createdAccessors: [ObjectBase] = []
     /// Objects that are being added, with their keys: cycles of links end here.
@@ -64,6 +70,7 @@ final class Session: @unchecked Sendable {
         self.isMigrating = isMigrating
         try bind(classes)
         if isFrozen { for type in allTypes { _ = try type.loadTable() } }
+        address.set(self)
         if isFrozen || writer != nil || configuration.readOnly { return }
         if let scheduler = Scheduler(confinement) {
             let waker = SessionWaker(self, scheduler)
@@ -74,6 +81,7 @@ final class Session: @unchecked Sendable {
     }
 
     deinit {
+        address.clear()
         guard let writer, !isMigrating else { return }
         Logger.log(.warn, .transaction) { "A Realm went while it was in a write transaction: its changes are undone." }
         writer.cancel()
@@ -103,10 +111,12 @@ final class Session: @unchecked Sendable {
 
     /// Finds tables and columns again, after a migration changed them.
     func rebind() {
+        writeDownCursors()
         for type in allTypes { type.forgetTable() }
         formerTypes += allTypes
         types = []
         typesByName = [:]
+        recentType = nil
         cachedQuerySchema = nil
         contentChanged()
         reading { try bind(classes) }
@@ -189,6 +199,7 @@ final class Session: @unchecked Sendable {
 
     /// Goes to another version.
     func advance(to reader: SessionReader?) {
+        writeDownCursors()
         self.reader = reader
         contentChanged()
         for type in allTypes { type.forgetTable() }
@@ -198,6 +209,19 @@ final class Session: @unchecked Sendable {
     func forgetTables() {
         contentChanged()
         for type in allTypes { type.forgetTable() }
+    }
+
+    /// Called before objects come or go, and before the session leaves its version.
+    @inline(__always)
+    func writeDownCursors() {
+        if !cursors.isEmpty { writeDownAllCursors() }
+    }
+
+    @inline(never)
+    private func writeDownAllCursors() {
+        let present = cursors
+        cursors = []
+        for cursor in present { cursor._withUnsafeGuaranteedRef { $0.writeDownKeys() } }
     }
 
     func contentChanged() { contentStamp &+= 1 }
@@ -210,6 +234,7 @@ final class Session: @unchecked Sendable {
 
     /// Lets go of the version; all accessors become invalid.
     func releaseVersion() {
+        writeDownCursors()
         for type in allTypes { type.replaceBlock() }
         reader = nil
         contentChanged()

@@ -4,18 +4,18 @@ import Synchronization
 final class SessionCache: Sendable {
     private struct Entry {
         let confinement: Confinement
-        weak var session: Session?
+        let address: SessionAddress
     }
     private let entries = Mutex<[Confinement.Key: Entry]>([:])
 
     /// The session of a place, made where there is none.
     func session(at confinement: Confinement, _ make: () throws -> Session) rethrows -> Session {
-        if let session = entries.withLock({ $0[confinement.key]?.session }) { return session }
+        if let session = entries.withLock({ $0[confinement.key]?.address })?.session { return session }
         // Made outside of the lock: only code that runs at the place asks for its session, so nobody else makes the same one.
         let session = try make()
         entries.withLock { entries in
-            entries[confinement.key] = Entry(confinement: confinement, session: session)
-            if entries.count & 0x3F == 0 { entries = entries.filter { $0.value.session != nil } }
+            entries[confinement.key] = Entry(confinement: confinement, address: session.address)
+            if entries.count & 0x3F == 0 { entries = entries.filter { !$0.value.address.isGone } }
         }
         return session
     }
@@ -27,12 +27,12 @@ final class SessionCache: Sendable {
             switch place {
             // Only here the session itself may be looked for: its last reference must not go anywhere else.
             case .queue where place.isHere, .actor where place.isHere:
-                if entries.withLock({ $0[place.key]?.session }) != nil { return place }
+                if entries.withLock({ $0[place.key]?.address })?.session != nil { return place }
             default: continue
             }
         }
         return .here
     }
 
-    var isEmpty: Bool { entries.withLock { $0.values.allSatisfy { $0.session == nil } } }
+    var isEmpty: Bool { entries.withLock { $0.values.allSatisfy { $0.address.isGone } } }
 }

@@ -7,7 +7,7 @@ final class SessionReader {
     /// Whatever pins the version; let go of with this object.
     private let pin: AnyObject?
     /// The frozen session at this version, while there is one. Used on the thread of the live session only.
-    weak var frozen: Session?
+    var frozen: SessionAddress?
 
     init(group: Group, version: UInt64, pin: AnyObject?) {
         self.group = group

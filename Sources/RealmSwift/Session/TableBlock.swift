@@ -15,12 +15,22 @@ struct TableBlock {
     var thread: UInt64
     /// 0 for a frozen session, else all ones.
     var threadMask: UInt64
-    /// The table of the version that the session is at; nil: not looked up yet since it advanced.
+    /// The table of the version that the session is at; nil: not looked up yet since it advanced. Where an accessor's stamp fits, it is there.
     var table: Unmanaged<Table>?
+    /// That of the table.
+    var memory: Memory?
+    /// By slot of the cluster leaf, for all slots that properties of the class have: what the quick ways of reading may find there.
+    let kinds: UnsafeMutablePointer<CellKind>
     /// By slot of the cluster leaf.
     var columns: UnsafeMutablePointer<Column?>
     var columnCount: Int
     let type: Unmanaged<SessionType>
+    /// What changes the table in the running write transaction; nil: none is running, or nothing was changed yet. The type keeps it.
+    var editor: Unmanaged<TableEditor>?
+    /// Slot of the primary key, which does not change; -1 where there is none, and during a migration.
+    let primaryKeySlot: Int
+    /// `ModelRuntime.soleReferenceWord` where accessors can be used again, else 0, which no object has.
+    let soleReferenceWord: UInt64
     /// The accessors with this block are invalid for good: their session was invalidated, or the creation of their objects undone.
     var isDead = false
 
@@ -28,6 +38,31 @@ struct TableBlock {
     @inline(__always)
     func needsCheck(_ objectStamp: UInt64) -> Bool {
         ((stamp ^ objectStamp) | ((thread ^ realm_current_thread_number()) & threadMask)) != 0
+    }
+}
+
+/// What a column's leaf holds, where there is a quick way to read it.
+enum CellKind: UInt8 {
+    /// No column, or one that is read by way of its `Column`.
+    case other
+    case int, bool, float, double, string, timestamp, link
+    case optionalInt, optionalBool, optionalFloat, optionalDouble, optionalString, optionalTimestamp
+
+    init(_ column: Column) {
+        if column.collection != nil || column.isEnumerated {
+            self = .other
+            return
+        }
+        switch column.type {
+        case .int: self = column.isNullable ? .optionalInt : .int
+        case .bool: self = column.isNullable ? .optionalBool : .bool
+        case .float: self = column.isNullable ? .optionalFloat : .float
+        case .double: self = column.isNullable ? .optionalDouble : .double
+        case .string: self = column.isNullable ? .optionalString : .string
+        case .timestamp: self = column.isNullable ? .optionalTimestamp : .timestamp
+        case .link: self = .link
+        default: self = .other
+        }
     }
 }
 
@@ -49,7 +84,8 @@ struct ManagedProperty {
 
 /// One class in one session: its place in the file and how accessors are made.
 final class SessionType {
-    unowned let session: Session
+    // Unsafe: a session owns its types, and whoever works with one holds the session.
+    unowned(unsafe) let session: Session
     let name: String
     /// Nil for a class that only the file knows.
     let info: ClassInfo?
@@ -61,6 +97,7 @@ final class SessionType {
     private(set) var block: UnsafeMutablePointer<TableBlock>
     /// Keeps the table that the block points to.
     private var tableOwner: Table?
+    private var editorOwner: TableEditor?
     private let positions: [String: Int]
     /// Blocks of before an invalidation, kept since accessors may still point to them.
     private var oldBlocks: [UnsafeMutablePointer<TableBlock>] = []
@@ -68,6 +105,11 @@ final class SessionType {
     private var template: ObjectBase?
     private let metadata: UnsafeRawPointer?
     private let instanceSize: Int
+    private let alignMask: Int
+    /// How unmanaged objects get into the file; nil where that needs the general way.
+    private(set) lazy var addingPlan = AddingPlan(self)
+    /// Accessors hold nothing but their place, so that one can be given another.
+    let canReuseAccessors: Bool
 
     init(_ session: Session, name: String, info: ClassInfo?, tableKey: TableKey, isEmbedded: Bool, properties: [ManagedProperty]) {
         self.session = session
@@ -80,17 +122,25 @@ final class SessionType {
         positions = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
         metadata = info.map { unsafeBitCast($0.type as AnyClass, to: UnsafeRawPointer.self) }
         instanceSize = info.map { ModelRuntime.instanceSize($0.type) } ?? 0
+        alignMask = metadata.map { Int(realm_instance_align_mask($0)) } ?? 0
+        canReuseAccessors = info?.isTriviallyCopied == true && !session.isFrozen && ModelRuntime.soleReferenceWord != 0
         block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
         block.initialize(to: SessionType.makeBlock(self, session))
     }
 
     private static func makeBlock(_ type: SessionType, _ session: Session) -> TableBlock {
-        TableBlock(stamp: 1, thread: session.confinement.threadNumber, threadMask: session.isFrozen ? 0 : .max, table: nil,
-                   columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type))
+        let slotCount = (type.properties.map(\.slot).filter { $0 < ManagedProperty.computedSlots }.max() ?? 0) + 1
+        let kinds = UnsafeMutablePointer<CellKind>.allocate(capacity: slotCount)
+        kinds.initialize(repeating: .other, count: slotCount)
+        return TableBlock(stamp: 1, thread: session.confinement.threadNumber, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
+                          kinds: kinds, columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type),
+                          primaryKeySlot: type.primaryKey?.slot ?? -1,
+                          soleReferenceWord: type.canReuseAccessors ? ModelRuntime.soleReferenceWord : 0)
     }
 
     deinit {
         for block in oldBlocks + [block] {
+            block.pointee.kinds.deallocate()
             block.pointee.columns.deinitialize(count: block.pointee.columnCount)
             block.pointee.columns.deallocate()
             block.deinitialize(count: 1)
@@ -123,9 +173,33 @@ final class SessionType {
         }
         for slot in 0..<block.pointee.columnCount { block.pointee.columns[slot] = nil }
         for column in table.columns { block.pointee.columns[column.key.leafIndex + 1] = column }
+        for property in properties where property.slot < ManagedProperty.computedSlots {
+            // A column that came in the place of the one that was there when the session was made has another key.
+            let column = block.pointee.columns[property.slot].flatMap { $0.key == property.columnKey ? $0 : nil }
+            block.pointee.kinds[property.slot] = column.map { CellKind($0) } ?? .other
+        }
         tableOwner = table
+        block.pointee.memory = table.memory
         block.pointee.table = Unmanaged.passUnretained(table)
         return table
+    }
+
+    /// What changes the table in the running write transaction. Stops the process where there is none, or off the session's place.
+    @inline(__always)
+    func editor() -> TableEditor {
+        // Whoever checks nothing else relies on this to tell the place.
+        if let editor = block.pointee.editor, !block.pointee.needsCheck(block.pointee.stamp) { return editor._withUnsafeGuaranteedRef { $0 } }
+        return loadEditor()
+    }
+
+    @inline(never)
+    private func loadEditor() -> TableEditor {
+        session.requireWriteTransaction()
+        guard let writer = session.writer else { misuse("Cannot modify managed objects outside of a write transaction.") }
+        let editor = reading { try writer.editor.editor(tableKey) }
+        editorOwner = editor
+        block.pointee.editor = Unmanaged.passUnretained(editor)
+        return editor
     }
 
     /// Rows may have moved: every accessor looks for its own again.
@@ -135,7 +209,10 @@ final class SessionType {
     /// The session is at another version.
     func forgetTable() {
         block.pointee.stamp &+= 1
+        block.pointee.editor = nil
+        editorOwner = nil
         block.pointee.table = nil
+        block.pointee.memory = nil
         tableOwner = nil
     }
 
@@ -143,7 +220,10 @@ final class SessionType {
     func replaceBlock() {
         block.pointee.stamp = .max
         block.pointee.isDead = true
+        block.pointee.editor = nil
+        editorOwner = nil
         block.pointee.table = nil
+        block.pointee.memory = nil
         tableOwner = nil
         oldBlocks.append(block)
         block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
@@ -168,22 +248,63 @@ final class SessionType {
 
     /// An accessor of the class for an object that may or may not exist.
     func makeAccessor(_ key: ObjectKey) -> ObjectBase {
-        guard let info, let metadata else { return makeDynamicAccessor(key) }
-        let object: ObjectBase
-        if info.isTriviallyCopied {
-            // The template holds nothing that is counted, so its bytes are a complete object.
-            object = ModelRuntime.copy(template ?? makeTemplate(info), metadata, instanceSize)
-        } else {
-            object = makeByInitializer(info)
-        }
+        let object = makeUnplaced()
         place(object, key)
-        if info.hasLegacyProperties && object.isPlaced {
-            for property in properties where property.property.index >= 0 {
-                let declared = info.properties[property.property.index]
-                declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))
-            }
-        }
+        if info?.hasLegacyProperties == true { bindLegacyProperties(object) }
         return object
+    }
+
+    /// An accessor for a row that was found in the version that the session is at: one of `spares` that is free, or a new one.
+    @inline(__always)
+    func accessor(_ row: ObjectRow, _ spares: inout SpareAccessors) -> ObjectBase {
+        guard let object = spares.take(block) else { return newAccessor(row, &spares) }
+        object.objectKey = row.key.rawValue
+        object.cluster = row.cluster
+        object.rowIndex = row.index
+        object.stamp = block.pointee.stamp
+        return object
+    }
+
+    /// One of `spares` that is free; its place is that of another object.
+    @inline(__always)
+    func spareAccessor(_ spares: inout SpareAccessors) -> ObjectBase? { spares.take(block) }
+
+    @inline(never)
+    private func newAccessor(_ row: ObjectRow, _ spares: inout SpareAccessors) -> ObjectBase {
+        let object = makeUnplaced()
+        place(object, row)
+        if info?.hasLegacyProperties == true { bindLegacyProperties(object) }
+        if canReuseAccessors { spares.keep(object) }
+        return object
+    }
+
+    /// The same for an object that may or may not exist.
+    func accessor(_ key: ObjectKey, _ spares: inout SpareAccessors) -> ObjectBase {
+        if let object = spares.take(block) {
+            object.objectKey = key.rawValue
+            object.stamp = 0
+            return object
+        }
+        let object = makeAccessor(key)
+        if canReuseAccessors { spares.keep(object) }
+        return object
+    }
+
+    private func bindLegacyProperties(_ object: ObjectBase) {
+        guard let info, object.isPlaced else { return }
+        for property in properties where property.property.index >= 0 {
+            let declared = info.properties[property.property.index]
+            declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))
+        }
+    }
+
+    /// A new instance that refers to no object yet.
+    @inline(__always)
+    private func makeUnplaced() -> ObjectBase {
+        guard let info, let metadata else { return DynamicObject() }
+        if !info.isTriviallyCopied { return makeByInitializer(info) }
+        // The template holds nothing that is counted, so its bytes are a complete object.
+        return ModelRuntime.copy(template ?? makeTemplate(info), metadata, instanceSize, alignMask)
     }
 
     private func makeTemplate(_ info: ClassInfo) -> ObjectBase {
@@ -216,4 +337,19 @@ final class SessionType {
         object.stamp = 0
         if session.isFrozen { object.locateFrozen() }
     }
+
+    /// Ties an accessor to an object of which the row is known.
+    @inline(__always)
+    func place(_ object: ObjectBase, _ row: ObjectRow) {
+        object.block = block
+        object.session = session
+        object.objectKey = row.key.rawValue
+        object.cluster = row.cluster
+        object.rowIndex = row.index
+        object.stamp = block.pointee.stamp
+    }
+
+    /// Whether accessors of the class are instances of what the caller wants to see.
+    @inline(__always)
+    func makes(_ wanted: ObjectBase.Type) -> Bool { metadata == unsafeBitCast(wanted as AnyClass, to: UnsafeRawPointer.self) }
 }

@@ -7,8 +7,14 @@ internal import SharedStore
 extension Int: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Int
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(int: Int64(value), slot) }
+    }
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int { _getInt(object, slot) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int? { _getOptionalInt(object, slot) }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int) { _setInt(object, slot, value) }
+    @inlinable public static func _element(_ elements: _Elements, _ index: Int) -> Int { _intElement(elements, index) }
+    public static func _cursor(_ elements: _Elements) -> _Cursor? { elements.ints().map { _ValueCursor($0) } }
     public static func _from(_ stored: _Stored) -> Int { Int(truncatingIfNeeded: stored.integer(Int.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
     public static func _traceMark() -> Int { -0x7EA1_5EED_0000_0001 }
@@ -16,9 +22,13 @@ extension Int: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, 
 
 extension Int8: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Int8
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(int: Int64(value), slot) }
+    }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int8 { Int8(truncatingIfNeeded: _getInt(object, slot)) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int8? { _getOptionalInt(object, slot).map { Int8(truncatingIfNeeded: $0) } }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int8) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int8 { Int8(truncatingIfNeeded: stored.integer(Int8.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -27,9 +37,13 @@ extension Int8: _PersistableInsideOptional, _RealmCollectionValueInsideOptional,
 
 extension Int16: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Int16
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(int: Int64(value), slot) }
+    }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int16 { Int16(truncatingIfNeeded: _getInt(object, slot)) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int16? { _getOptionalInt(object, slot).map { Int16(truncatingIfNeeded: $0) } }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int16) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int16 { Int16(truncatingIfNeeded: stored.integer(Int16.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -38,9 +52,13 @@ extension Int16: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
 
 extension Int32: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Int32
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(int: Int64(value), slot) }
+    }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int32 { Int32(truncatingIfNeeded: _getInt(object, slot)) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int32? { _getOptionalInt(object, slot).map { Int32(truncatingIfNeeded: $0) } }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int32) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int32 { Int32(truncatingIfNeeded: stored.integer(Int32.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -49,9 +67,13 @@ extension Int32: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
 
 extension Int64: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Int64
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(int: Int64(value), slot) }
+    }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int64 { Int64(truncatingIfNeeded: _getInt(object, slot)) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int64? { _getOptionalInt(object, slot).map { Int64(truncatingIfNeeded: $0) } }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int64) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int64 { Int64(truncatingIfNeeded: stored.integer(Int64.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -61,7 +83,12 @@ extension Int64: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
 extension Bool: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Bool
     public static var _shape: _PropertyShape { _PropertyShape(.bool) }
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(bool: value, slot) }
+    }
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Bool { _getBool(object, slot) }
+    @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Bool) { _setBool(object, slot, value) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Bool? { _getOptionalBool(object, slot) }
     public static func _from(_ stored: _Stored) -> Bool {
         guard case .plain(.bool(let value)) = stored.content else { stored.mismatch(Bool.self) }
         return value
@@ -74,6 +101,7 @@ extension Float: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     public typealias PersistedType = Float
     public static var _shape: _PropertyShape { _PropertyShape(.float) }
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Float { _getFloat(object, slot) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Float? { _getOptionalFloat(object, slot) }
     public static func _from(_ stored: _Stored) -> Float {
         guard case .plain(.float(let value)) = stored.content else { stored.mismatch(Float.self) }
         return value
@@ -86,6 +114,7 @@ extension Double: _PersistableInsideOptional, _RealmCollectionValueInsideOptiona
     public typealias PersistedType = Double
     public static var _shape: _PropertyShape { _PropertyShape(.double) }
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Double { _getDouble(object, slot) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Double? { _getOptionalDouble(object, slot) }
     public static func _from(_ stored: _Stored) -> Double {
         guard case .plain(.double(let value)) = stored.content else { stored.mismatch(Double.self) }
         return value
@@ -97,7 +126,12 @@ extension Double: _PersistableInsideOptional, _RealmCollectionValueInsideOptiona
 extension String: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = String
     public static var _shape: _PropertyShape { _PropertyShape(.string) }
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let value = taken(from: wrapper, slot), let row { row.set(string: value, slot) }
+    }
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> String { _getString(object, slot) }
+    @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: String) { _setString(object, slot, value) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> String? { _getOptionalString(object, slot) }
     public static func _from(_ stored: _Stored) -> String {
         guard case .plain(.string(let value)) = stored.content else { stored.mismatch(String.self) }
         return value
@@ -120,6 +154,8 @@ extension Data: _PersistableInsideOptional, _RealmCollectionValueInsideOptional,
 extension Date: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = Date
     public static var _shape: _PropertyShape { _PropertyShape(.date) }
+    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Date { _getDate(object, slot) }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Date? { _getOptionalDate(object, slot) }
     public static func _from(_ stored: _Stored) -> Date {
         guard case .plain(.timestamp(let value)) = stored.content else { stored.mismatch(Date.self) }
         return Date(value)
@@ -187,10 +223,25 @@ extension Optional: _Storable where Wrapped: _Storable {
 }
 
 extension Optional: _Persistable where Wrapped: _PersistableInsideOptional {
+    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Wrapped? { Wrapped._getOptional(object, slot) }
     public static func _default() -> Wrapped? { nil }
     public static func _traceMark() -> Wrapped? { Wrapped._traceMark() }
 }
 
 extension Optional: RealmCollectionValue where Wrapped: _RealmCollectionValueInsideOptional {
     public static var _elementShape: _PropertyShape { Wrapped._elementShape.optional() }
+}
+
+extension _Persistable {
+    /// The value that a wrapper held until now, nil where it holds none: it is tied to `slot`.
+    @inline(__always)
+    fileprivate static func taken(from wrapper: UnsafeMutableRawPointer, _ slot: Int) -> Self? {
+        let wrapper = wrapper.assumingMemoryBound(to: Persisted<Self>.self)
+        guard case .value(let value, _) = wrapper.pointee.storage else {
+            wrapper.pointee.storage = .managed(slot: UInt16(truncatingIfNeeded: slot))
+            return nil
+        }
+        wrapper.pointee.storage = .managed(slot: UInt16(truncatingIfNeeded: slot))
+        return value
+    }
 }

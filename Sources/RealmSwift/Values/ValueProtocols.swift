@@ -47,10 +47,23 @@ where PersistedType: _Persistable, PersistedType.PersistedType.PersistedType == 
     static func _write(_ value: Self, to target: _WriteTarget)
     /// Makes a collection that the property of an unmanaged object holds the one that the file has for it.
     static func _bind(_ value: Self, to object: ObjectBase, _ slot: Int)
+    /// The value of a wrapper at an address as it would be stored, for types that are no collections.
+    static func _peek(_ wrapper: UnsafeMutableRawPointer) -> _Stored
+    /// Writes the value of a wrapper at an address to a new row, if it is one that needs nothing else in the file, and ties the wrapper to `slot`.
+    ///
+    /// - Parameter row: nil: the row has the value already.
+    static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int)
 }
 
 /// A type of which `@Persisted` can wrap an optional.
-public protocol _PersistableInsideOptional: _Persistable, _Storable where PersistedType: _PersistableInsideOptional {}
+public protocol _PersistableInsideOptional: _Persistable, _Storable where PersistedType: _PersistableInsideOptional {
+    /// Value of an optional property in `slot` of a managed object.
+    static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Self?
+}
+
+extension _PersistableInsideOptional {
+    public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Self? { _fromOptional(_readCell(object, slot)) }
+}
 
 /// A type that can be made without arguments.
 public protocol _DefaultConstructible {
@@ -65,12 +78,29 @@ extension _Persistable {
     @inlinable public static func _assigned(_ new: Self, over old: Self?) -> Self { new }
     public static func _traceMark() -> Self { _default() }
     public static func _bind(_ value: Self, to object: ObjectBase, _ slot: Int) {}
+    public static func _peek(_ wrapper: UnsafeMutableRawPointer) -> _Stored { .null }
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) { misuse("'\(Self.self)' does not fit into a cell") }
 }
 
 extension _Persistable where Self: _Storable {
     public static func _get(_ object: ObjectBase, _ slot: Int) -> Self { _from(_readCell(object, slot)) }
     public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Self) { _writeCell(object, slot, value._toStored()) }
     public static func _write(_ value: Self, to target: _WriteTarget) { target.write(value._toStored()) }
+    public static func _peek(_ wrapper: UnsafeMutableRawPointer) -> _Stored {
+        switch wrapper.assumingMemoryBound(to: Persisted<Self>.self).pointee.storage {
+        case .value(let value, _): return value._toStored()
+        case .unset(let flags):
+            // A fresh identifier stays the same from now on.
+            let value = _default()
+            wrapper.assumingMemoryBound(to: Persisted<Self>.self).pointee.storage = .value(value, flags)
+            return value._toStored()
+        case .managed, .trace: return .null
+        }
+    }
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        if let row { row.set(_peek(wrapper), slot) }
+        wrapper.assumingMemoryBound(to: Persisted<Self>.self).pointee.storage = .managed(slot: UInt16(truncatingIfNeeded: slot))
+    }
     public static func _toDynamic(_ value: Self) -> Any? { value._toStored().dynamicValue }
     public static func _fromInput(_ input: Any?, into object: ObjectBase?) -> Self? {
         guard let stored = ValueInput.convert(input, to: _shape) else { return nil }
@@ -82,6 +112,21 @@ extension _Persistable where Self: _Storable {
 public protocol RealmCollectionValue: Hashable, _HasPersistedType, _Storable where PersistedType: RealmCollectionValue {
     /// The shape of a property that holds one value of the type.
     static var _elementShape: _PropertyShape { get }
+    /// Objects are handed out by an iteration as it comes to them, values are made before it begins.
+    static var _iteratesObjects: Bool { get }
+    /// The next element of an iteration.
+    static func _next(_ cursor: _Cursor) -> Self?
+    /// An iteration over a collection in a file, where there is a quick way to read its elements.
+    static func _cursor(_ elements: _Elements) -> _Cursor?
+    /// Element `index` of a collection in a file.
+    static func _element(_ elements: _Elements, _ index: Int) -> Self
+}
+
+extension RealmCollectionValue {
+    public static var _iteratesObjects: Bool { false }
+    public static func _cursor(_ elements: _Elements) -> _Cursor? { nil }
+    @inlinable public static func _next(_ cursor: _Cursor) -> Self? { unsafeDowncast(cursor, to: _ValueCursor<Self>.self).next() }
+    public static func _element(_ elements: _Elements, _ index: Int) -> Self { _from(elements.value(index)) }
 }
 
 extension RealmCollectionValue where Self: _RealmSchemaDiscoverable {

@@ -234,6 +234,12 @@
 
     /// The object at position `index` in key order, or nil where there are not so many.
     public func object(at index: Int) throws -> ObjectRow? {
+        guard let (leaf, start) = try leaf(at: index) else { return nil }
+        return leaf.row(index &- start)
+    }
+
+    /// The leaf with the object at position `index` in key order, and the position of the leaf's first object; nil where there are not so many.
+    public func leaf(at index: Int) throws -> (leaf: ClusterLeaf, start: Int)? {
         if index < 0 || index >= count { return nil }
         var remaining = index
         var node = root
@@ -273,7 +279,34 @@
         }
         let leaf = try ClusterLeaf(memory, node, offset: offset)
         if remaining >= leaf.count { return nil }
-        return leaf.row(remaining)
+        return (leaf, index &- remaining)
+    }
+
+    /// The first object whose key is not below `key`: its leaf and its row there; nil where there is none.
+    public func seek(_ key: ObjectKey) throws -> (leaf: ClusterLeaf, row: Int)? {
+        var budget = memory.nodeCountMax
+        return try seek(root, depth, 0, UInt64(bitPattern: key.rawValue), &budget)
+    }
+
+    private func seek(_ node: Node, _ level: Int, _ offset: UInt64, _ key: UInt64, _ budget: inout Int) throws -> (leaf: ClusterLeaf, row: Int)? {
+        budget -= 1
+        if budget < 0 { throw FormatError(ref: node.ref, "cluster tree with more nodes than the file can hold") }
+        let relative = key <= offset ? 0 : key &- offset
+        if level == 0 {
+            let leaf = try ClusterLeaf(memory, node, offset: offset)
+            let row = leaf.lowerBound(relative)
+            return row < leaf.count ? (leaf, row) : nil
+        }
+        let offsets = try childOffsets(node)
+        let children = node.count - 3
+        // Before the child that would hold the key there is none; behind it all objects have larger ones.
+        var i = offsets.map { max(0, ClusterTree.upperBound($0, relative) - 1) } ?? Int(min(relative >> UInt64(8 * level), UInt64(children - 1)))
+        while i < children {
+            let o = offsets.map { $0.uncheckedUnsigned(i) } ?? UInt64(i) << UInt64(8 * level)
+            if let found = try seek(child(node, i, level - 1), level - 1, offset &+ o, key, &budget) { return found }
+            i += 1
+        }
+        return nil
     }
 }
 
@@ -309,6 +342,22 @@
     @inline(__always)
     public func row(_ row: Int) -> ObjectRow {
         ObjectRow(memory: memory, cluster: node, index: row, key: key(row))
+    }
+
+    /// The row of the object with `key`, or nil. `guess` is where to look first.
+    @inline(__always)
+    public func row(of key: ObjectKey, guess: Int) -> Int? {
+        let relative = UInt64(bitPattern: key.rawValue) &- offset
+        if !isGeneral { return relative < UInt64(count) ? Int(truncatingIfNeeded: relative) : nil }
+        if guess < count && keys.uncheckedUnsigned(guess) == relative { return guess }
+        let row = lowerBound(relative)
+        return row < count && keys.uncheckedUnsigned(row) == relative ? row : nil
+    }
+
+    /// The first row whose key, less `offset`, is not below `relative`.
+    func lowerBound(_ relative: UInt64) -> Int {
+        if !isGeneral { return Int(truncatingIfNeeded: min(relative, UInt64(count))) }
+        return count == 0 ? 0 : ClusterTree.lowerBound(keys, relative)
     }
 
     /// Ref of the leaf that holds the column's values, one for each row.

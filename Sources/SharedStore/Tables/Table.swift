@@ -168,6 +168,12 @@ public final class Table: @unchecked Sendable {
     /// The object at position `index` in key order, or nil.
     public func object(at index: Int) throws -> ObjectRow? { hidesObjects ? nil : try tree.object(at: index) }
 
+    /// The leaf with the object at position `index`, and the position of the leaf's first object; nil where there are not so many.
+    public func leaf(at index: Int) throws -> (leaf: ClusterLeaf, start: Int)? { hidesObjects ? nil : try tree.leaf(at: index) }
+
+    /// The first live object whose key is not below `key`: its leaf and its row there.
+    public func seek(_ key: ObjectKey) throws -> (leaf: ClusterLeaf, row: Int)? { hidesObjects ? nil : try tree.seek(key) }
+
     /// Calls `body` with each leaf of live objects in key order.
     @inline(__always)
     public func forEachLeaf(_ body: (ClusterLeaf) throws -> Void) throws {
