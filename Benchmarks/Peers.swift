@@ -48,6 +48,25 @@ final class SQLitePeer {
         sqlite3_reset(update)
     }
 
+    /// Goes through the rows of a query: the sum of its first column and, of a second one, of its numbers or the lengths of its texts.
+    func sum(_ sql: String) -> Int64 {
+        var statement: OpaquePointer?
+        sqlite3_prepare_v2(database, sql, -1, &statement, nil)
+        defer { sqlite3_finalize(statement) }
+        let isWide = sqlite3_column_count(statement) > 1
+        var sum: Int64 = 0
+        while sqlite3_step(statement) == SQLITE_ROW {
+            sum &+= sqlite3_column_int64(statement, 0)
+            if !isWide { continue }
+            if sqlite3_column_type(statement, 1) == SQLITE_TEXT {
+                sum &+= Int64(String(cString: sqlite3_column_text(statement, 1)).utf8.count)
+            } else {
+                sum &+= sqlite3_column_int64(statement, 1)
+            }
+        }
+        return sum
+    }
+
     func number(_ sql: String) -> Int64 {
         var statement: OpaquePointer?
         sqlite3_prepare_v2(database, sql, -1, &statement, nil)

@@ -6,7 +6,9 @@ internal import SharedStore
 ///
 /// An object is *unmanaged* until it is added to a Realm: it then holds plain values. A *managed* object holds none; it reads from
 /// the file at each access, and may only be used where its Realm may. Initializers must be free of side effects, since the
-/// library makes objects by itself, and does so without calling `init()` where a class has nothing but persisted properties.
+/// library makes objects by itself, and does so without calling `init()` where a class has nothing but persisted properties. A managed
+/// object of such a class to which nobody refers any more may be handed out again for another object of the Realm: a `deinit` runs later and
+/// less often than objects seem to come and go.
 open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConvertible {
     // The place in the file. All of it is changed on the thread of the session only; a frozen object, which several threads
     // may read, is placed when it is made and never changed again.
