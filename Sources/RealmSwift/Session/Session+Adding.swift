@@ -4,7 +4,7 @@ internal import SharedStore
 // New objects from unmanaged ones: the values go straight to the columns, by a list that is made once a class.
 
 /// How an unmanaged object of a class gets into its row.
-struct AddingPlan {
+final class AddingPlan {
     /// A property whose value needs nothing else in the file.
     struct Cell {
         let type: any _Persistable.Type

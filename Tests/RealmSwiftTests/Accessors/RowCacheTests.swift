@@ -25,7 +25,7 @@ final class RowCacheTests: AccessorTestCase {
             }
             check(parts, gone: gone)
             // New leaves, and leaves that grow.
-            for id in 600..<1300 { realm.add(part(id)) }
+            for id in 600..<1300 { realm.add(makePart(id)) }
             check(parts, gone: gone)
             for part in parts where !gone.contains(part.isInvalidated ? 0 : part.id) { part.note = "changed" }
             check(parts, gone: gone)
@@ -62,9 +62,9 @@ final class RowCacheTests: AccessorTestCase {
         realm.beginWrite()
         for part in parts { part.weight = -1 }
         realm.delete(parts[7])
-        let new = part(1000), forgotten = part(1001)
+        let new = makePart(1000), forgotten = makePart(1001)
         realm.add(new)
-        for id in 2000..<2100 { realm.add(part(id)) }
+        for id in 2000..<2100 { realm.add(makePart(id)) }
         realm.add(forgotten)
         XCTAssertEqual(results[7].id, 8)
         XCTAssertEqual(results[8].weight, -1)
@@ -74,7 +74,7 @@ final class RowCacheTests: AccessorTestCase {
         check(parts, gone: [7])
         XCTAssertEqual(results.count, 300)
         XCTAssertEqual(results[7].weight, 21)
-        try realm.write { for id in 1000..<1010 { realm.add(part(id)) } }
+        try realm.write { for id in 1000..<1010 { realm.add(makePart(id)) } }
         XCTAssertTrue(new.isInvalidated && forgotten.isInvalidated, "others may have got their keys")
     }
 
@@ -118,7 +118,7 @@ final class RowCacheTests: AccessorTestCase {
         try realm.write {
             for part in realm.objects(Part.self) {
                 XCTAssertEqual(part.id, seen)
-                if seen % 50 == 3 { realm.add(self.part(10_000 + seen)) }
+                if seen % 50 == 3 { realm.add(makePart(10_000 + seen)) }
                 if seen % 2 == 0 { realm.delete(part) }
                 seen += 1
             }
@@ -148,7 +148,7 @@ final class RowCacheTests: AccessorTestCase {
             let other = try! Realm(configuration: configuration.value)
             try! other.write {
                 other.delete(other.objects(Part.self).where { $0.id >= 400 && $0.id < 500 })
-                for id in 600..<900 { other.add(self.part(id)) }
+                for id in 600..<900 { other.add(makePart(id)) }
             }
         }
         realm.refresh()
@@ -213,7 +213,7 @@ final class RowCacheTests: AccessorTestCase {
 
     func testObjectsThatReferToEachOtherAreAddedTogether() throws {
         let realm = try realm()
-        let a = part(1), b = part(2), c = part(3)
+        let a = makePart(1), b = makePart(2), c = makePart(3)
         a.whole = b
         b.whole = c
         c.whole = a
@@ -229,7 +229,8 @@ final class RowCacheTests: AccessorTestCase {
         let realm = try realmWithParts(1000)
         XCTAssertEqual(realm.objects(Part.self).sum(of: \.weight), 3 * 999 * 500)
         XCTAssertEqual(realm.objects(Part.self).max(of: \.weight), 2997)
-        XCTAssertEqual(realm.objects(Part.self).average(of: \.weight), 1498.5)
+        let average: Double? = realm.objects(Part.self).average(ofProperty: "weight")
+        XCTAssertEqual(average, 1498.5)
         try realm.write { for part in realm.objects(Part.self) where part.id >= 500 { part.weight = Int.max } }
         XCTAssertEqual(realm.objects(Part.self).sum(of: \.weight), (0..<500).reduce(500 &* Int.max) { $0 &+ $1 * 3 })
     }
@@ -243,14 +244,6 @@ extension Realm {
 class AccessorTestCase: XCTestCase {
     let scratch = ScratchDirectory()
 
-    func part(_ id: Int) -> Part {
-        let part = Part()
-        part.id = id
-        part.weight = id &* 3
-        part.name = "part \(id)"
-        return part
-    }
-
     func realm() throws -> Realm {
         let types: [ObjectBase.Type] = [Part.self, MarkedPart.self, CountedPart.self, Vehicle.self, Truck.self, Ticket.self]
         return try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("parts.realm")), objectTypes: types))
@@ -258,7 +251,15 @@ class AccessorTestCase: XCTestCase {
 
     func realmWithParts(_ count: Int) throws -> Realm {
         let realm = try realm()
-        try realm.write { for id in 0..<count { realm.add(part(id)) } }
+        try realm.write { for id in 0..<count { realm.add(makePart(id)) } }
         return realm
     }
+}
+
+func makePart(_ id: Int) -> Part {
+    let part = Part()
+    part.id = id
+    part.weight = id &* 3
+    part.name = "part \(id)"
+    return part
 }
