@@ -108,3 +108,14 @@ extension SystemCallInterception {
         #endif
     }
 }
+
+extension SystemCalls {
+    /// Lets this process have as many descriptors as its hard limit allows, the administrator's decision.
+    public static func raiseDescriptorLimit() {
+        var limit = rlimit()
+        // RLIMIT_NOFILE has another type in each C library's headers.
+        guard getrlimit(__rlimit_resource_t(7), &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(__rlimit_resource_t(7), &limit)
+    }
+}

@@ -64,6 +64,7 @@ struct Failure {
         case let error as MirrorError: self.init(Failure.code(error), "\(error)")
         case let error as WireError: self.init(Failure.code(error), "\(error)")
         case let error as ArchiveError: self.init(Failure.code(error), "\(error)")
+        case let error as SeedError: self.init(Failure.code(error), "\(error)")
         case let error as ArchivePlaceError: self.init(Failure.code(error), "\(error)")
         case let error as EncryptionKeyError:
             let advice = if case .readableByOthers = error { ", or give --\(Option.readableKeyFile.name)" } else { "" }
@@ -153,6 +154,21 @@ struct Failure {
         case .damaged, .missing, .keyNeeded, .wrongKey, .notEncrypted, .sourceDamaged, .streamingSource, .unsound: .badData
         case .leaseHeld, .leaseLost, .inUse: .tryAgain
         case .otherSource, .destinationExists: .cannotCreate
+        }
+    }
+
+    private static func code(_ error: SeedError) -> ExitCode {
+        switch error {
+        case .badKey, .badSignatureFile, .notTrusted, .otherContent, .otherName, .tooLarge: .badData
+        case .older: .cannotCreate
+        case .unreachable, .inUse: .tryAgain
+        case .badURL: .usage
+        case .refused(_, let status):
+            switch status {
+            case 404, 410: .noInput
+            case 401, 403: .notPermitted
+            default: .tryAgain
+            }
         }
     }
 

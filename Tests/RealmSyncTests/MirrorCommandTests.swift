@@ -122,4 +122,92 @@ final class MirrorCommandTests: XCTestCase {
         XCTAssertEqual(try RealmSync("verify", root + "/web/a.realm").exitCode, 0)
         writer.finish()
     }
+
+    func testSeveralTargetsAndAnArchiveFollowOneSourceAndOneThatFailsHoldsBackNoneOfThem() throws {
+        let source = scratch.file("a.realm"), one = scratch.file("b.realm"), two = scratch.file("c.realm"), foreign = scratch.file("d.realm")
+        let archive = scratch.file("archive")
+        let writer = try writer(source)
+        XCTAssertEqual(try RealmSync("copy", source, foreign).exitCode, 0)
+        let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, one, foreign, two, "--archive", archive, "--follow"])
+        func facts(_ arguments: [String]) -> [String: Any] {
+            let text = (try? RealmSync(arguments))?.output ?? ""
+            return (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]) ?? [:]
+        }
+        func isAt(_ path: String, _ version: Int) -> Bool {
+            for _ in 0..<300 {
+                let facts = facts(["status", path, "--json"])["mirror"] as? [String: Any]
+                if facts?["version"] as? Int == version { return true }
+                usleep(50_000)
+            }
+            return false
+        }
+        XCTAssertTrue(isAt(two, 2), mirror.errors)
+        writer.ask("ledger-commit 5 1")
+        XCTAssertTrue(isAt(one, 7), mirror.errors)
+        XCTAssertTrue(isAt(two, 7), mirror.errors)
+        var newest = 0
+        for _ in 0..<300 where newest < 7 {
+            let history = facts(["history", archive, "--json"])["history"] as? [[String: Any]]
+            newest = history?.last?["version"] as? Int ?? 0
+            if newest < 7 { usleep(50_000) }
+        }
+        XCTAssertEqual(newest, 7, mirror.errors)
+        mirror.signal(SIGTERM)
+        XCTAssertEqual(mirror.waitForEnd(), 73, mirror.errors)
+        XCTAssertTrue(mirror.errors.contains("\(foreign): "), mirror.errors)
+        XCTAssertTrue(mirror.errors.contains("1 of 4 targets have failed"), mirror.errors)
+        let restored = scratch.file("restored.realm")
+        XCTAssertEqual(try RealmSync("restore", archive, restored).exitCode, 0)
+        for path in [one, two, restored] {
+            let compared = try RealmSync("compare", source, path)
+            XCTAssertEqual(compared.exitCode, 0, "\(path): \(compared.output) \(compared.errors)")
+        }
+        // Once, for all of them.
+        writer.ask("ledger-commit 2 2")
+        let once = try RealmSync("mirror", source, one, two, "--archive", archive, "--once")
+        XCTAssertEqual(once.exitCode, 0, once.errors)
+        XCTAssertTrue(isAt(one, 9))
+        XCTAssertTrue(try RealmSync("history", archive, "--limit", "1").output.contains("9"))
+        XCTAssertEqual(try RealmSync("mirror", source, "--once").exitCode, 64)
+        writer.finish()
+    }
+
+    func testARevokedClientIsToldAndTheServerReadsItsListAgain() throws {
+        let certificates = scratch.file("certs"), root = scratch.file("root"), source = scratch.file("a.realm")
+        XCTAssertEqual(try RealmSync("certs", certificates, "--server", "server,127.0.0.1", "--client", "web").exitCode, 0)
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        let list = certificates + "/revoked"
+        try Data().write(to: URL(fileURLWithPath: list))
+        let server = try ChildProcess(product: "realm-sync", [
+            "serve", "--listen", "127.0.0.1:0", "--root", root, "--cert", certificates + "/server.crt", "--key", certificates + "/server.key",
+            "--client-ca", certificates + "/ca.crt", "--revoked", list, "--rate-limit", "10M",
+        ])
+        let port = (server.readLine(beginningWith: "listening at ") ?? "").split(separator: ":").last ?? ""
+        let writer = try writer(source)
+        func push(_ base: String) throws -> RealmSync {
+            try RealmSync([
+                "mirror", source, "realm://127.0.0.1:\(port)/a.realm", "--once", "--cert", base + ".crt", "--key", base + ".key", "--ca",
+                certificates + "/ca.crt", "--rate-limit", "10M",
+            ])
+        }
+        let first = try push(certificates + "/web")
+        XCTAssertEqual(first.exitCode, 0, first.errors)
+        let revoked = try RealmSync("certs", certificates, "--revoke", "web", "--client", "web")
+        XCTAssertEqual(revoked.exitCode, 0, revoked.errors)
+        XCTAssertEqual(try RealmSync("certs", certificates, "--revoke", "nobody").exitCode, 64)
+        let aside = try XCTUnwrap(FileManager.default.contentsOfDirectory(atPath: certificates).first { $0.contains("revoked-") && $0.hasSuffix(".crt") })
+        server.signal(SIGHUP)
+        for _ in 0..<400 where !server.errors.contains("were read again") { usleep(20_000) }
+        XCTAssertTrue(server.errors.contains("were read again"), server.errors)
+        let denied = try push(certificates + "/" + aside.dropLast(4))
+        XCTAssertEqual(denied.exitCode, 77, denied.errors)
+        XCTAssertTrue(denied.errors.contains("revoked"), denied.errors)
+        let renewed = try push(certificates + "/web")
+        XCTAssertEqual(renewed.exitCode, 0, renewed.errors)
+        let slow = try RealmSync("mirror", source, "ssh://h/x", "--once", "--rate-limit", "1K")
+        XCTAssertEqual(slow.exitCode, 64, slow.errors)
+        server.signal(SIGTERM)
+        XCTAssertEqual(server.waitForEnd(), 0, server.errors)
+        writer.finish()
+    }
 }

@@ -22,7 +22,7 @@ final class HTTPClient {
     private let handle: UnsafeMutableRawPointer
     private let signer: Signer?
     private let silenceSeconds: Int
-    private static let isReady: Bool = CCurl_global_init() == CURLE_OK
+    static let isReady: Bool = CCurl_global_init() == CURLE_OK
 
     /// - Parameter silenceSeconds: a transfer in which nothing moves for so long is given up.
     init(signer: Signer?, silenceSeconds: Int) {

@@ -73,6 +73,37 @@ public final class CertificateMaker {
         return (folder + "/" + name + ".crt", folder + "/" + name + ".key")
     }
 
+    /// Puts the certificate of that name into the file `revoked`, and gives its files other names.
+    ///
+    /// - Returns: the new path of the certificate.
+    /// - Throws: `WireError.badConfiguration` where there is none of that name.
+    public func revoke(_ name: String) throws -> String {
+        let path = folder + "/" + name
+        guard !name.contains("/"), name != "ca", let found = try Self.readCertificate(path + ".crt") else {
+            throw WireError.badConfiguration("there is no certificate \(path).crt")
+        }
+        let fingerprint = "\(PeerCertificate(found).fingerprint)"
+        let list = folder + "/revoked", temporary = list + ".part"
+        let old = String(decoding: try Self.read(list) ?? Array("# SHA-256 of certificates that count no more, for --revoked\n".utf8), as: UTF8.self)
+        if !old.contains(fingerprint) {
+            try? SystemCalls.unlink(temporary)
+            let descriptor = try SystemCalls.open(temporary, O_WRONLY | O_CREAT | O_EXCL)
+            do {
+                defer { SystemCalls.close(descriptor) }
+                let text = Array((old + (old.isEmpty || old.hasSuffix("\n") ? "" : "\n") + "\(fingerprint)  # \(name)\n").utf8)
+                try text.withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0, path: temporary) }
+                try SystemCalls.sync(descriptor, path: temporary)
+            }
+            try SystemCalls.rename(temporary, to: list)
+        }
+        // Known as revoked before its name is free.
+        let aside = "\(path).revoked-\(fingerprint.prefix(8))"
+        try SystemCalls.rename(path + ".crt", to: aside + ".crt")
+        do { try SystemCalls.rename(path + ".key", to: aside + ".key") } catch let error as SystemError where error.code == ENOENT {}
+        try SystemCalls.syncDirectory(of: list)
+        return aside + ".crt"
+    }
+
     // MARK: The library
 
     private static func failure(_ what: String) -> WireError { .badConfiguration("\(what): \(TLSContext.errorText())") }
@@ -152,7 +183,7 @@ public final class CertificateMaker {
         do {
             let descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK)
             defer { SystemCalls.close(descriptor) }
-            var bytes = [UInt8](repeating: 0, count: 1 << 16)
+            var bytes = [UInt8](repeating: 0, count: 1 << 22)
             let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }
             return Array(bytes[..<count])
         } catch let error as SystemError where error.code == ENOENT { return nil }

@@ -16,6 +16,9 @@ final class FrameChannel {
     /// Bytes of frames, in both directions.
     private(set) var sentByteCount = 0, receivedByteCount = 0
 
+    /// Slows both directions down.
+    var throttle: Throttle?
+
     /// The other side has ended in good order.
     private(set) var saidFarewell = false
 
@@ -31,16 +34,31 @@ final class FrameChannel {
 
     func send(_ frame: Frame) throws {
         let bytes = frame.bytes()
-        try bytes.withUnsafeBytes { try stream.write($0, isStopped: isStopped) }
+        try bytes.withUnsafeBytes { try write($0) }
         sentByteCount += bytes.count
         lastSent = SystemCalls.monotonicNanoseconds()
     }
 
-    /// The next frame if it is there; never waits.
+    private func write(_ bytes: UnsafeRawBufferPointer) throws {
+        guard let piece = throttle?.pieceByteCount else { return try stream.write(bytes, isStopped: isStopped) }
+        var rest = bytes
+        while !rest.isEmpty {
+            let part = UnsafeRawBufferPointer(rebasing: rest.prefix(piece))
+            try throttle?.pass(part.count, isStopped: isStopped)
+            try stream.write(part, isStopped: isStopped)
+            rest = UnsafeRawBufferPointer(rebasing: rest[part.count...])
+        }
+    }
+
+    /// The next frame if it is there; never waits, unless the connection is throttled.
     func nextAvailable() throws -> Frame? {
         while true {
             if let frame = try parse() { return frame }
-            if try stream.readAvailable(into: &buffer) == 0 { return nil }
+            let count = try stream.readAvailable(into: &buffer)
+            if count == 0 { return nil }
+            // A large message over a slow way takes its time; who sends it is there.
+            lastHeard = SystemCalls.monotonicNanoseconds()
+            try throttle?.pass(count, isStopped: isStopped)
         }
     }
 

@@ -12,6 +12,9 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
 
     public static let defaultPort: UInt16 = 7733
 
+    /// On this machine.
+    public var isLocal: Bool { if case .file = self { true } else { false } }
+
     /// - Throws: `WireError.badConfiguration` for an address that cannot be.
     public init(_ text: String) throws {
         if text.hasPrefix("realm://") {
@@ -78,6 +81,8 @@ public struct WireOptions: Sendable {
     /// A replica may be plain though its source is encrypted.
     public var allowsPlain = false
     public var connectMilliseconds: Int32 = 20_000
+    /// So much a connection may carry; nil for any.
+    public var bytesPerSecond: Int?
     public init() {}
 }
 
@@ -115,6 +120,7 @@ struct WireConnector {
         }
         let channel = FrameChannel(stream)
         channel.isStopped = isStopped
+        channel.throttle = options.bytesPerSecond.map { Throttle(bytesPerSecond: $0) }
         do {
             try channel.send(.hello(hello))
             let frame = try channel.next(milliseconds: 60_000)

@@ -18,13 +18,15 @@ public final class MirrorServer: Sendable {
         public var rightsFile: String?
         public var key: EncryptionKey?
         public var allowsPlain = false
-        public var connectionsMax = 1024
+        public var connectionsMax = 4096
         public var strangersMax = 64
         /// So long a client may take to prove who it is, and again to say what it wants.
         public var handshakeMilliseconds = 10_000
         /// So long clients may take to end when the server stops.
         public var graceMilliseconds = 10_000
         public var mirror = Mirror.Options()
+        /// So much each connection may carry, unless its rule says another rate; nil for any.
+        public var bytesPerSecond: Int?
         /// Told of clients that come, go and are refused.
         public var onMessage: @Sendable (String) -> Void = { _ in }
 
@@ -41,6 +43,10 @@ public final class MirrorServer: Sendable {
         var client: String?
         /// Of a push.
         var path: String?
+        /// What it does, once it is allowed to.
+        var task: (right: ServerRights.Right, name: String)?
+        var certificate: PeerCertificate?
+        var secret: String?
         /// It was told to go, and will.
         var isEnding = false
         var isStranger: Bool { client == nil && !isEnding }
@@ -50,11 +56,12 @@ public final class MirrorServer: Sendable {
         var next = 0
         var connections: [Int: Connection] = [:]
         var rights: ServerRights
+        /// For connections from now on.
+        var context: TLSContext
     }
 
     private let options: Options
     private let root: String
-    private let context: TLSContext
     private let listeners: [Int32]
     private let stopEvent: Int32
     private let state: Mutex<State>
@@ -66,12 +73,12 @@ public final class MirrorServer: Sendable {
     /// - Throws: `WireError.badConfiguration`, `SystemError`.
     public init(_ options: Options) throws {
         self.options = options
-        context = try TLSContext(options.tls, isServer: true)
+        let context = try TLSContext(options.tls, isServer: true)
         guard let resolved = realpath(options.root, nil) else { throw WireError.badConfiguration("\(options.root): \(String(cString: strerror(errno)))") }
         root = String(cString: resolved)
         free(resolved)
         guard (try? SystemCalls.status(path: root))?.isDirectory == true else { throw WireError.badConfiguration("\(options.root): is no folder") }
-        state = Mutex(State(rights: try options.rightsFile.map(ServerRights.read) ?? .all))
+        state = Mutex(State(rights: try options.rightsFile.map(ServerRights.read) ?? .all, context: context))
         let (host, port) = try MirrorEndpoint.hostAndPort(options.address, options.address)
         var open: [Int32] = []
         do {
@@ -102,7 +109,7 @@ public final class MirrorServer: Sendable {
         state.withLock { ($0.connections.count, $0.connections.values.count { $0.isStranger }) }
     }
 
-    /// Serves until a request says stop; `reload` reads the rights again.
+    /// Serves until a request says stop; `reload` reads rights, certificates, secrets and revocations again.
     ///
     /// - Parameter onStatus: called for `Request.status`.
     public func run(onStatus: (String) -> Void = { _ in }, control: MirrorFollower.Control) throws {
@@ -126,12 +133,30 @@ public final class MirrorServer: Sendable {
         }
     }
 
+    /// Reads all files anew, and ends the connections of those who would not be let in any more. With an error in one of them all stays as it was.
     private func reload() {
         do {
             let rights = try options.rightsFile.map(ServerRights.read) ?? .all
-            state.withLock { $0.rights = rights }
-            options.onMessage("the rights of clients were read again")
-        } catch { options.onMessage("the rights of clients stay as they were: \(error)") }
+            let context = try TLSContext(options.tls, isServer: true)
+            let ended = state.withLock { state in
+                (state.rights, state.context) = (rights, context)
+                let outcasts = state.connections.filter { !Self.isWelcome($0.value, rights, context) }
+                for connection in outcasts.values { SystemCalls.shutDown(connection.descriptor) }
+                return outcasts.values.compactMap(\.client)
+            }
+            options.onMessage("certificates and rights were read again")
+            context.revocations?.warnings.forEach { options.onMessage($0) }
+            if !ended.isEmpty { options.onMessage("cut off, not being let in any more: \(Set(ended).sorted().joined(separator: ", "))") }
+        } catch { options.onMessage("certificates and rights stay as they were: \(error)") }
+    }
+
+    /// Whether who was let in once would be let in now.
+    private static func isWelcome(_ connection: Connection, _ rights: ServerRights, _ context: TLSContext) -> Bool {
+        guard let client = connection.client else { return true }
+        if let certificate = connection.certificate, context.revocations?.revokes(certificate) == true { return false }
+        if let secret = connection.secret, !context.secrets.contains(where: { $0.name == secret }) { return false }
+        guard let task = connection.task else { return true }
+        return rights.allows(task.right, client: client, name: task.name)
     }
 
     private func end() {
@@ -176,7 +201,7 @@ public final class MirrorServer: Sendable {
     private func serve(_ number: Int, _ descriptor: Int32, _ peer: String) {
         var name = peer
         do {
-            let stream = try TLSStream(descriptor, context, host: nil, peer: peer)
+            let stream = try TLSStream(descriptor, state.withLock { $0.context }, host: nil, peer: peer)
             // Before the descriptor is closed and its number is somebody else's.
             stream.onClose = { self.forget(number) }
             defer { stream.close(lingering: false) }
@@ -189,7 +214,13 @@ public final class MirrorServer: Sendable {
             name = stream.peer
             let rights = state.withLock { state in
                 state.connections[number]?.client = client
+                state.connections[number]?.certificate = stream.certificate
+                state.connections[number]?.secret = stream.offeredSecret
                 return state.rights
+            }
+            if stream.isRevoked {
+                FrameChannel(stream).refuse(.notAllowed, "your certificate was revoked")
+                throw WireError.notTrusted(peer: name, reason: "its certificate was revoked")
             }
             var service = WireService()
             (service.rights, service.root, service.key, service.allowsPlain) = (rights, root, options.key, options.allowsPlain)
@@ -197,9 +228,17 @@ public final class MirrorServer: Sendable {
             let started = name
             service.mirror.onMessage = { [options] in options.onMessage("\(started): \($0)") }
             service.helloMilliseconds = options.handshakeMilliseconds
-            try service.serve(FrameChannel(stream), client: client, control: { self.control($0, $1) }) { what, path in
-                options.onMessage("\(started): \(what) of \(path)")
-                if what == "push" { replaceOlder(number, client, path) }
+            service.bytesPerSecond = options.bytesPerSecond
+            try service.serve(FrameChannel(stream), client: client, control: { self.control($0, $1) }) { hello, path in
+                let right: ServerRights.Right = hello.direction == .push ? .push : .pull
+                options.onMessage("\(started): \(right) of \(path)")
+                let isWelcome = state.withLock { state in
+                    state.connections[number]?.task = (right, hello.name)
+                    // The rules may have changed since it was let in.
+                    return state.connections[number].map { Self.isWelcome($0, state.rights, state.context) } ?? false
+                }
+                if !isWelcome { throw WireError.refused(peer: started, code: .notAllowed, reason: "\(client) is not let in any more") }
+                if right == .push { replaceOlder(number, client, path) }
             }
             options.onMessage("\(name): gone")
         } catch {

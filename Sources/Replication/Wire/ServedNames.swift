@@ -12,7 +12,8 @@ import SystemCalls
 /// *          pull              public/**
 /// ```
 /// CLIENT is the common name of a certificate, or the name of a shared secret; `*` stands for every client. RIGHTS are `push` (carry a file
-/// here), `pull` (carry one away) and `force` (replace what stands there and is no replica of the client's source). In NAMES, `*` stands for
+/// here), `pull` (carry one away) and `force` (replace what stands there and is no replica of the client's source), and `rate=SIZE`, such as
+/// `push,rate=5M`, holds the client to so many bytes a second where this is the first line that allows what it does. In NAMES, `*` stands for
 /// any letters but `/`, `**` for any letters, `?` for one letter. What no line allows is not allowed.
 public struct ServerRights: Sendable, Equatable {
     public enum Right: String, Sendable, CaseIterable { case push, pull, force }
@@ -21,6 +22,7 @@ public struct ServerRights: Sendable, Equatable {
         var client: String
         var rights: Set<Right>
         var patterns: [String]
+        var bytesPerSecond: Int?
     }
 
     var rules: [Rule]
@@ -39,13 +41,21 @@ public struct ServerRights: Sendable, Equatable {
             func problem(_ reason: String) -> WireError { .badConfiguration("\(path): line \(number + 1): \(reason)") }
             guard words.count >= 3 else { throw problem("CLIENT, RIGHTS and NAMES are needed") }
             var rights: Set<Right> = []
+            var bytesPerSecond: Int?
             for word in words[1].split(separator: ",") {
+                if word.hasPrefix("rate=") {
+                    guard let rate = Self.rate(word.dropFirst(5)) else {
+                        throw problem("'\(word)' is no rate of at least \(Self.rateMin / 1024)K; write it like rate=500K or rate=5M")
+                    }
+                    bytesPerSecond = rate
+                    continue
+                }
                 guard let right = Right(rawValue: String(word)) else {
-                    throw problem("'\(word)' is no right; there are \(Right.allCases.map(\.rawValue).joined(separator: ", "))")
+                    throw problem("'\(word)' is no right; there are \(Right.allCases.map(\.rawValue).joined(separator: ", ")) and rate=SIZE")
                 }
                 rights.insert(right)
             }
-            rules.append(Rule(client: words[0], rights: rights, patterns: Array(words[2...])))
+            rules.append(Rule(client: words[0], rights: rights, patterns: Array(words[2...]), bytesPerSecond: bytesPerSecond))
         }
     }
 
@@ -59,8 +69,29 @@ public struct ServerRights: Sendable, Equatable {
         } catch let error as SystemError { throw WireError.badConfiguration("\(error)") }
     }
 
-    public func allows(_ right: Right, client: String, name: String) -> Bool {
-        rules.contains { rule in
+    /// Slower than this a message of a megabyte would take longer than a silence may last.
+    public static let rateMin = 16 << 10
+
+    private static func rate(_ text: Substring) -> Int? {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        let shift: Int? = switch text.dropFirst(digits.count).uppercased() {
+        case "": 0
+        case "K": 10
+        case "M": 20
+        case "G": 30
+        default: nil
+        }
+        guard let shift, let number = Int(digits), number <= Int.max >> shift, number << shift >= rateMin else { return nil }
+        return number << shift
+    }
+
+    public func allows(_ right: Right, client: String, name: String) -> Bool { rule(right, client, name) != nil }
+
+    /// The rate at which a client may do what it is allowed to; nil for any.
+    func bytesPerSecond(_ right: Right, client: String, name: String) -> Int? { rule(right, client, name)?.bytesPerSecond }
+
+    private func rule(_ right: Right, _ client: String, _ name: String) -> Rule? {
+        rules.first { rule in
             (rule.client == "*" || rule.client == client) && rule.rights.contains(right) && rule.patterns.contains { Self.matches($0, name) }
         }
     }

@@ -18,9 +18,11 @@ public struct TLSSettings: Sendable {
     public var certificates: Certificates?
     /// A file of shared secrets, one `NAME:HEX` a line; a client uses the first one.
     public var sharedSecrets: String?
+    /// A file of certificates that are not believed any more (`RevocationList`).
+    public var revocations: String?
 
-    public init(certificates: Certificates? = nil, sharedSecrets: String? = nil) {
-        (self.certificates, self.sharedSecrets) = (certificates, sharedSecrets)
+    public init(certificates: Certificates? = nil, sharedSecrets: String? = nil, revocations: String? = nil) {
+        (self.certificates, self.sharedSecrets, self.revocations) = (certificates, sharedSecrets, revocations)
     }
 }
 
@@ -29,6 +31,7 @@ final class TLSContext: @unchecked Sendable {
     // Sendable: the library's context may be used by many threads; the secrets do not change.
     let pointer: OpaquePointer
     let secrets: [SharedSecret]
+    let revocations: RevocationList?
 
     struct SharedSecret: Sendable {
         let name: String
@@ -41,6 +44,7 @@ final class TLSContext: @unchecked Sendable {
             throw WireError.badConfiguration("name a certificate, its key and the authority, or a file of shared secrets")
         }
         secrets = try settings.sharedSecrets.map { try Self.secrets($0) } ?? []
+        revocations = try settings.revocations.map { try RevocationList($0, authority: settings.certificates?.authority) }
         guard let context = SSL_CTX_new(isServer ? TLS_server_method() : TLS_client_method()) else {
             throw WireError.badConfiguration("TLS: \(Self.errorText())")
         }
@@ -49,6 +53,8 @@ final class TLSContext: @unchecked Sendable {
         _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_3_VERSION), nil)
         _ = SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, 0, nil)
         SSL_CTX_set_num_tickets(context, 0)
+        // Who has nothing to say needs no buffers.
+        _ = SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(SSL_MODE_RELEASE_BUFFERS), nil)
         // A shared secret counts as a session for the library, which wants to know whose.
         if isServer {
             let name = Array("realm-sync".utf8)

@@ -18,7 +18,11 @@ final class TLSStream: ByteStream {
     /// Called before the descriptor is closed.
     var onClose: () -> Void = {}
     /// The shared secret that the client has named.
-    private var offeredSecret: String?
+    private(set) var offeredSecret: String?
+    /// What the other side has shown; nil where both know a secret.
+    private(set) var certificate: PeerCertificate?
+    /// Whether the certificate that the other side has shown counts no more.
+    var isRevoked: Bool { certificate.map { context.revocations?.revokes($0) ?? false } ?? false }
 
     /// Takes over a connected socket that does not block.
     ///
@@ -110,7 +114,8 @@ final class TLSStream: ByteStream {
             peer = "\(name) at \(peer)"
             return name
         }
-        defer { X509_free(certificate) }
+        let shown = PeerCertificate(certificate)
+        self.certificate = shown
         var text = [CChar](repeating: 0, count: 256)
         let count = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, &text, Int32(text.count))
         let name = count > 0 ? text.withUnsafeBytes { String(decoding: $0.prefix(Int(count)), as: UTF8.self) } : ""
@@ -118,6 +123,8 @@ final class TLSStream: ByteStream {
             throw WireError.notTrusted(peer: peer, reason: "its certificate has no common name, or one that cannot be")
         }
         if isServer { peer = "\(name) at \(peer)" }
+        // A server tells its client why before it ends.
+        if !isServer, isRevoked { throw WireError.notTrusted(peer: peer, reason: "its certificate was revoked") }
         return name
     }
 

@@ -18,6 +18,8 @@ struct WireService {
     var mirror = Mirror.Options()
     /// So long a client may take for its first message.
     var helloMilliseconds = 10_000
+    /// For a connection whose rule names no other.
+    var bytesPerSecond: Int?
 
     /// Serves one client until it has gone or `control` says stop.
     ///
@@ -25,14 +27,16 @@ struct WireService {
     ///   - client: who it is, as it has proved.
     ///   - onStart: told what the client wants, when it is allowed.
     /// - Throws: why it has ended, if not in good order. The client has been told.
-    func serve(_ channel: FrameChannel, client: String, control: @escaping MirrorFollower.Control, onStart: (String, String) -> Void = { _, _ in }) throws {
+    func serve(_ channel: FrameChannel, client: String, control: @escaping MirrorFollower.Control, onStart: (Frame.Hello, String) throws -> Void = { _, _ in }) throws {
         do {
             channel.limit = Frame.helloByteCountMax
             let frame = try channel.next(milliseconds: helloMilliseconds)
             guard case .hello(let hello) = frame else { throw channel.unexpected(frame) }
             channel.limit = Frame.byteCountMax
             let path = try allowedPath(hello, client)
-            onStart(hello.direction == .push ? "push" : "pull", path)
+            try onStart(hello, path)
+            let rate = rights?.bytesPerSecond(hello.direction == .push ? .push : .pull, client: client, name: hello.name) ?? bytesPerSecond
+            channel.throttle = rate.map { Throttle(bytesPerSecond: $0) }
             switch hello.direction {
             case .push: try receive(channel, hello, path, client, control)
             case .pull: try send(channel, hello, path, client, control)

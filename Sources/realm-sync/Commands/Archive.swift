@@ -132,7 +132,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     let output = invocation.output
     let archiver = Archiver(source: source, place: place, options: options, onStatus: { status in
         // Where nobody reads the status any more, the archiver goes on.
-        _ = try? output.line(line(status))
+        _ = try? output.line(archiveLine(status))
         _ = try? output.flush()
     }, control: { descriptors, milliseconds in
         if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
@@ -153,7 +153,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     return .ok
 }
 
-private func line(_ status: Archiver.Status) -> String {
+func archiveLine(_ status: Archiver.Status) -> String {
     var text = "\(Text.visible(status.place)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.source))"
     if let version = status.sourceVersion { text += ", \(version - min(version, status.version ?? 0)) behind" } else { text += ", not connected" }
     text += "; \(status.versionCount) versions, write amplification \(Units.fixed(status.writeAmplification, 2))"

@@ -17,8 +17,13 @@ extension Command {
             "One of the two may be at another machine: realm://host:port/name, where 'realm-sync serve' runs there, or ssh://host/path, which "
                 + "needs nothing there but this program and a login. A connection that breaks is made again, and goes on with the step that was "
                 + "under way. The environment variable REALM_SYNC_SSH names another program than ssh.",
+            "There may be several DEST, and archives beside them (--archive): a slow one, or one that fails, holds back neither the others nor SOURCE. "
+                + "'run' does the same for many sources, with status and metrics.",
         ],
-        operands: [Operand(name: "SOURCE", help: "The realm file to copy from."), Operand(name: "DEST", help: "The realm file to make.")],
+        operands: [
+            Operand(name: "SOURCE", help: "The realm file to copy from."),
+            Operand(name: "DEST", count: .any, help: "The realm files to make; none where there is an --archive."),
+        ],
         options: [
             .flag("once", "1", "Copy the newest version and end."),
             .flag("follow", "F", "Carry over every version, until told to stop."),
@@ -33,17 +38,28 @@ extension Command {
             .value("key", nil, "FILE", "For realm://: the key of our certificate."),
             .value("ca", nil, "FILE", "For realm://: the authority that has signed the server's certificate."),
             .value("psk-file", nil, "FILE", "For realm://: a file with a shared secret, NAME:HEX, instead of certificates."),
+            .value("revoked", nil, "FILE", "For realm://: certificates of servers that are not believed any more, as for 'serve'."),
+            .value("rate-limit", nil, "SIZE", "For realm:// and ssh://: at most so many bytes a second, such as 500K (no limit)."),
             .value("remote-program", nil, "NAME", "For ssh://: what this program is called there (realm-sync)."),
             .flag("allow-plain", nil, "The replica may be plain at the other machine, or here, though the source is encrypted."),
             .flag("force", "f", "Replace whatever is at DEST; the old file is kept under a dated name."),
-        ],
+            .value("archive", "a", "PLACE", "Archive every version at PLACE too, as 'archive' does; may be given several times.", isRepeated: true),
+            .value("keep", nil, "N", "Of --archive: keep the newest N versions."),
+            .value("keep-for", nil, "TIME", "Of --archive: keep what was the newest version at any moment within TIME."),
+            .value("snapshot-interval", nil, "TIME", "Of --archive: make a whole image after so long, if anything was changed (1d)."),
+        ] + ArchiveAddress.options,
         exitCodes: [(.tryAgain, "DEST is open, or another mirror is at work on it")],
         run: runMirror)
 }
 
 private func runMirror(_ invocation: Invocation) throws -> ExitCode {
     let arguments = invocation.arguments
-    let source = try MirrorEndpoint(arguments.operand("SOURCE")), destination = try MirrorEndpoint(arguments.operand("DEST"))
+    let source = try MirrorEndpoint(arguments.operand("SOURCE"))
+    let destinations = try arguments.operands("DEST").map { try MirrorEndpoint($0) }
+    let archives = arguments.strings("archive")
+    if destinations.isEmpty && archives.isEmpty { throw arguments.usageError("DEST is missing") }
+    guard arguments.has("once") != arguments.has("follow") else { throw arguments.usageError("say either --once or --follow") }
+    let isOnce = arguments.has("once")
     let console = invocation.console
     var options = Mirror.Options()
     options.force = arguments.has("force")
@@ -53,20 +69,61 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
     options.checkInterval = try arguments.integer("check-every", in: 1...Int.max) ?? options.checkInterval
     options.sourceKey = try Database.key(invocation)
     options.destinationKey = try destinationKey(invocation, options.sourceKey)
-    let wire = try wireOptions(arguments)
-    if case .file = destination {} else if arguments.has("dest-key-file") || arguments.has("dest-key-env") {
-        throw arguments.usageError("the key of a replica at another machine is known there")
-    }
-    if case (true, .file(let from), .file(let to)) = (arguments.has("once") && !arguments.has("follow"), source, destination) {
-        return try mirrorOnce(invocation, from, to, options)
-    }
-    switch (arguments.has("once"), arguments.has("follow")) {
-    case (true, false):
+    if isOnce {
         options.endsWhenEqual = true
         options.pinGrace = .zero
-        return try mirrorFollowing(invocation, source, destination, options, wire)
-    case (false, true): return try mirrorFollowing(invocation, source, destination, options, wire)
-    default: throw arguments.usageError("say either --once or --follow")
+    }
+    let wire = try wireOptions(arguments)
+    if destinations.contains(where: { !$0.isLocal }), arguments.has("dest-key-file") || arguments.has("dest-key-env") {
+        throw arguments.usageError("the key of a replica at another machine is known there")
+    }
+    if isOnce, archives.isEmpty, destinations.count == 1, case .file(let from) = source, case .file(let to) = destinations[0] {
+        return try mirrorOnce(invocation, from, to, options)
+    }
+    var works: [(name: String, work: MirrorTargets.Work)] = []
+    let output = SharedOutput(invocation.output)
+    let isAlone = destinations.count + archives.count == 1
+    for destination in destinations {
+        var own = options
+        if isAlone {
+            let progress = ImageProgress(console)
+            own.onProgress = { progress.update($0) }
+        } else { own.onMessage = { console.message("note: \(destination): \($0)") } }
+        let final = own
+        works.append(("\(destination)", { control in
+            try MirrorRun.run(from: source, to: destination, options: final, wire: wire, onStatus: { output.line(line($0)) }, control: control)
+        }))
+    }
+    for place in archives {
+        guard case .file(let path) = source else { throw arguments.usageError("what is archived must be a file of this machine") }
+        works.append((place, try archiveWork(invocation, path, place, options, isOnce: isOnce, output)))
+    }
+    let signals = try SignalListener()
+    try MirrorTargets(works, console: console).run(signals)
+    return .ok
+}
+
+/// An archive as one more target.
+private func archiveWork(
+    _ invocation: Invocation, _ source: String, _ place: String, _ mirror: Mirror.Options, isOnce: Bool, _ output: SharedOutput
+) throws -> MirrorTargets.Work {
+    let arguments = invocation.arguments
+    let console = invocation.console
+    var options = Archive.Options()
+    options.key = mirror.sourceKey
+    options.keep = try arguments.integer("keep", in: 1...Int.max)
+    options.keepFor = try arguments.duration("keep-for")
+    if let interval = try arguments.duration("snapshot-interval") { options.snapshotInterval = interval }
+    (options.pinGrace, options.pinLimit, options.force) = (mirror.pinGrace, mirror.pinLimit, mirror.force)
+    options.onMessage = { console.message("note: \(place): \($0)") }
+    let final = options
+    let endpoint = arguments.string("endpoint"), region = arguments.string("region")
+    return { control in
+        // Before a folder is made for nothing.
+        _ = try ImmutableFile(path: source, key: final.key)
+        let target = try ArchiveAddress.place(place, creates: true, endpoint: endpoint, region: region)
+        let archiver = Archiver(source: source, place: target, options: final, onStatus: { output.line(archiveLine($0)) }, control: control)
+        if isOnce { _ = try archiver.once() } else { try archiver.run() }
     }
 }
 
@@ -122,6 +179,7 @@ private func wireOptions(_ arguments: Arguments) throws -> WireOptions {
         wire.sshProgram = program.split(separator: " ").map(String.init)
     }
     wire.tls = try TLSArguments.settings(arguments, authority: "ca")
+    wire.bytesPerSecond = try TLSArguments.rate(arguments)
     return wire
 }
 
@@ -130,31 +188,23 @@ enum TLSArguments {
     static func settings(_ arguments: Arguments, authority: String) throws -> TLSSettings? {
         let files = [arguments.string("cert"), arguments.string("key"), arguments.string(authority)]
         let secrets = arguments.string("psk-file")
-        if files.allSatisfy({ $0 == nil }) { return secrets.map { TLSSettings(sharedSecrets: $0) } }
+        let revocations = arguments.string("revoked")
+        if files.allSatisfy({ $0 == nil }) {
+            if revocations != nil { throw arguments.usageError("--revoked is of certificates; a shared secret is removed from its file") }
+            return secrets.map { TLSSettings(sharedSecrets: $0) }
+        }
         guard let certificate = files[0], let key = files[1], let ca = files[2] else {
             throw arguments.usageError("--cert, --key and --\(authority) belong together")
         }
-        return TLSSettings(certificates: .init(certificate: certificate, key: key, authority: ca), sharedSecrets: secrets)
+        return TLSSettings(certificates: .init(certificate: certificate, key: key, authority: ca), sharedSecrets: secrets, revocations: revocations)
     }
-}
 
-private func mirrorFollowing(
-    _ invocation: Invocation, _ source: MirrorEndpoint, _ destination: MirrorEndpoint, _ options: Mirror.Options, _ wire: WireOptions
-) throws -> ExitCode {
-    let signals = try SignalListener()
-    let output = invocation.output
-    let progress = ImageProgress(invocation.console)
-    var options = options
-    options.onProgress = { progress.update($0) }
-    defer { progress.end() }
-    try MirrorRun.run(from: source, to: destination, options: options, wire: wire, onStatus: { status in
-        // Where nobody reads the status any more, the mirror goes on.
-        _ = try? output.line(line(status))
-        _ = try? output.flush()
-    }, control: { descriptors, milliseconds in
-        signals.request(descriptors, milliseconds)
-    })
-    return .ok
+    /// What `--rate-limit` says.
+    static func rate(_ arguments: Arguments) throws -> Int? {
+        guard let rate = try arguments.byteCount("rate-limit") else { return nil }
+        guard rate >= ServerRights.rateMin else { throw arguments.usageError("--rate-limit: at least \(ServerRights.rateMin / 1024)K") }
+        return rate
+    }
 }
 
 extension SignalListener {

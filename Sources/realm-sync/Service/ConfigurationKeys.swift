@@ -94,6 +94,7 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
         ConfigurationKey("key", "FILE", "For realm://: the key of our certificate."),
         ConfigurationKey("ca", "FILE", "For realm://: the authority that has signed the server's certificate."),
         ConfigurationKey("psk-file", "FILE", "For realm://: a shared secret instead of certificates."),
+        ConfigurationKey("revoked", "FILE", "For realm://: certificates of servers that are not believed any more, as for 'realm-sync serve'."),
         ConfigurationKey("ssh-program", "COMMAND", "For ssh://: the program that connects, with its first arguments (ssh)."),
         ConfigurationKey("remote-program", "NAME", "For ssh://: what this program is called there (realm-sync)."),
         ConfigurationKey("allow-plain", "yes|no", "The replica may be plain at the other machine, or here, though the source is encrypted (no)."),

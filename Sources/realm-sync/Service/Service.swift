@@ -53,7 +53,7 @@ final class Service: @unchecked Sendable {
     /// Runs until SIGTERM or SIGINT.
     func run() throws -> ExitCode {
         let signals = try SignalListener()
-        Self.raiseDescriptorLimit()
+        SystemCalls.raiseDescriptorLimit()
         log.set(configuration.logLevel, configuration.logFormat)
         let server = try StatusServer { [unowned self] in report() }
         self.server = server
@@ -159,15 +159,6 @@ final class Service: @unchecked Sendable {
         log.write(.info, "stopped", event: "stopped")
         // Threads that hang in a call must not keep the process: what they do is safe against sudden ends.
         if !late.isEmpty { _exit(0) }
-    }
-
-    /// Each stream needs about a dozen descriptors; the hard limit is the administrator's decision.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        // RLIMIT_NOFILE has another type in each C library's headers.
-        guard getrlimit(__rlimit_resource_t(7), &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
-        limit.rlim_cur = limit.rlim_max
-        _ = setrlimit(__rlimit_resource_t(7), &limit)
     }
 
     // MARK: Configuration

@@ -271,6 +271,7 @@ struct ConfigurationBuilder {
         stream.wire.key = values["key"].flatMap { path($0) }
         stream.wire.authority = values["ca"].flatMap { path($0) }
         stream.wire.sharedSecrets = values["psk-file"].flatMap { path($0) }
+        stream.wire.revocations = values["revoked"].flatMap { path($0) }
         let files = ["cert", "key", "ca"].compactMap { values[$0] }
         if !files.isEmpty && files.count < 3 { complain(files[0].place, "cert, key and ca belong together") }
         stream.wire.sshProgram = values["ssh-program"]?.value.split(separator: " ").map(String.init) ?? []

@@ -67,7 +67,7 @@ struct StreamJob {
         if let program = wire.remoteProgram { options.remoteProgram = program }
         if !wire.sshProgram.isEmpty { options.sshProgram = wire.sshProgram }
         if let certificate = wire.certificate, let key = wire.key, let authority = wire.authority {
-            options.tls = TLSSettings(certificates: .init(certificate: certificate, key: key, authority: authority), sharedSecrets: wire.sharedSecrets)
+            options.tls = TLSSettings(certificates: .init(certificate: certificate, key: key, authority: authority), sharedSecrets: wire.sharedSecrets, revocations: wire.revocations)
         } else if let secrets = wire.sharedSecrets { options.tls = TLSSettings(sharedSecrets: secrets) }
         return options
     }
@@ -106,11 +106,11 @@ struct StreamJob {
         guard text.hasPrefix(ArchiveAddress.scheme) else { throw UsageError("'\(text)' is no place for an archive; there are folders and s3://bucket/prefix") }
     }
 
-    /// The folders of a file of a directory that is mirrored with its folders.
+    /// The folders of a file of a directory that is mirrored, and the one that all of them are in. What that one is in must be there.
     static func makeFolders(of path: String, below base: String) throws {
         let parent = SystemCalls.parentDirectory(of: path)
-        if parent.count <= base.count || (try? SystemCalls.status(path: parent)) != nil { return }
-        try makeFolders(of: parent, below: base)
+        if parent.count < base.count || (try? SystemCalls.status(path: parent)) != nil { return }
+        if parent.count > base.count { try makeFolders(of: parent, below: base) }
         do { try SystemCalls.makeDirectory(parent) } catch let error as SystemError where error.code == EEXIST {}
     }
 }

@@ -61,7 +61,7 @@ struct StreamSpecification: Equatable, Sendable {
 
     /// How another machine is reached.
     struct Wire: Equatable, Sendable {
-        var certificate: String?, key: String?, authority: String?, sharedSecrets: String?
+        var certificate: String?, key: String?, authority: String?, sharedSecrets: String?, revocations: String?
         var sshProgram: [String] = []
         var remoteProgram: String?
         var allowsPlain = false

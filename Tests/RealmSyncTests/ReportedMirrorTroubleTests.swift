@@ -1,0 +1,168 @@
+import Foundation
+import TestSupport
+import XCTest
+
+/// What users of mirroring and backup tools have reported, tried on the commands. The rest of these troubles has its test where the mechanism is;
+/// Documentation/reported-troubles.md lists them all.
+final class ReportedMirrorTroubleTests: XCTestCase {
+    private let scratch = ScratchDirectory("MirrorTroubles")
+
+    private func writer(_ path: String) throws -> TestProcess {
+        let writer = try TestProcess()
+        XCTAssertEqual(writer.ask("ledger-open \(path)"), "ok")
+        XCTAssertEqual(writer.ask("ledger-setup 20 50"), "ok 2")
+        return writer
+    }
+
+    private func run(_ code: Int32, _ arguments: String..., line: UInt = #line) throws -> RealmSync {
+        let run = try RealmSync(arguments)
+        XCTAssertEqual(run.exitCode, code, "\(arguments): \(run.output) \(run.errors)", line: line)
+        return run
+    }
+
+    private func byteCount(_ folder: String) throws -> Int {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: folder)
+        return try names.reduce(0) { sum, name in
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder + "/" + name)
+            return sum + (attributes[.type] as? FileAttributeType == .typeRegular ? attributes[.size] as? Int ?? 0 : 0)
+        }
+    }
+
+    /// "Validation says checksum mismatch although a restore is fine", since it raced with what was being written.
+    func testAnArchiveVerifiesAndRestoresAtAnyMomentWhileItIsWrittenTo() throws {
+        let source = scratch.file("a.realm"), archive = scratch.file("archive")
+        let writer = try writer(source)
+        let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
+        defer { archiver.signal(SIGTERM) }
+        for _ in 0..<300 where try RealmSync("history", archive).exitCode != 0 { usleep(20_000) }
+        for round in 0..<6 {
+            writer.send("ledger-commit 40 \(round)")
+            _ = try run(0, "verify", archive, "--scratch", scratch.path)
+            _ = try run(0, "restore", archive, scratch.file("at-\(round).realm"))
+            XCTAssertEqual(writer.line(), "ok \((round + 1) * 40)")
+        }
+        archiver.signal(SIGTERM)
+        XCTAssertEqual(archiver.waitForEnd(), 0, archiver.errors)
+        writer.finish()
+    }
+
+    /// "Restore errors, since files were written under their final name": the folder, copied at any moment, is an archive.
+    func testACopyOfTheArchivesFolderTakenAtAnyMomentIsAnArchive() throws {
+        let source = scratch.file("a.realm"), archive = scratch.file("archive")
+        let writer = try writer(source)
+        let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
+        defer { archiver.signal(SIGTERM) }
+        for _ in 0..<300 where try RealmSync("history", archive).exitCode != 0 { usleep(20_000) }
+        for round in 0..<6 {
+            writer.send("ledger-commit 40 \(round)")
+            let copy = scratch.file("copy-\(round)")
+            // A file that is there when the copy begins to look and is gone when it comes to it is a name that was not final.
+            let copied = try ChildProcess(path: "/bin/cp", ["-r", archive, copy])
+            _ = copied.waitForEnd()
+            let restored = scratch.file("at-\(round).realm")
+            _ = try run(0, "restore", copy, restored)
+            _ = try run(0, "verify", restored)
+            XCTAssertEqual(writer.line(), "ok \((round + 1) * 40)")
+        }
+        archiver.signal(SIGTERM)
+        XCTAssertEqual(archiver.waitForEnd(), 0, archiver.errors)
+        writer.finish()
+    }
+
+    /// "After a restore everything is uploaded anew."
+    func testAfterARestoreTheArchiveGoesOnWithoutBeingSentAgain() throws {
+        let source = scratch.file("a.realm"), archive = scratch.file("archive")
+        let writer = try writer(source)
+        writer.ask("ledger-commit 300 1")
+        _ = try run(0, "archive", source, archive, "--once", "--grace", "0")
+        writer.finish()
+        let whole = try byteCount(archive)
+        // The source is lost, and comes back from the archive.
+        for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path) where name.hasPrefix("a.realm") {
+            try FileManager.default.removeItem(atPath: scratch.file(name))
+        }
+        _ = try run(0, "restore", archive, source)
+        _ = try run(0, "archive", source, archive, "--once", "--grace", "0")
+        let after = try byteCount(archive)
+        XCTAssertLessThan(after - whole, whole / 20, "\(whole) bytes became \(after)")
+        _ = try run(0, "verify", archive, "--scratch", scratch.path)
+    }
+
+    /// "Restarted after changes while it was away: it went on from a false base." Changes, a compaction, another file in its place.
+    func testWhateverHappenedWhileTheMirrorWasAwayTheReplicaIsRightAfterwards() throws {
+        let source = scratch.file("a.realm"), replica = scratch.file("b.realm")
+        let first = try writer(source)
+        _ = try run(0, "mirror", source, replica, "--once")
+        first.ask("ledger-commit 200 1")
+        first.finish()
+        _ = try run(0, "compact", source)
+        _ = try run(0, "mirror", source, replica, "--once")
+        _ = try run(0, "compare", source, replica)
+        // Another database under the same name, at the same version number.
+        for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path) where name.hasPrefix("a.realm") {
+            try FileManager.default.removeItem(atPath: scratch.file(name))
+        }
+        let second = try writer(source)
+        second.ask("ledger-commit 200 2")
+        _ = try run(0, "mirror", source, replica, "--once")
+        _ = try run(0, "compare", source, replica)
+        _ = try run(0, "verify", replica)
+        second.finish()
+    }
+
+    /// "The replica gives a disk error when it is written to."
+    func testWhoWritesToAReplicaIsToldThatItIsOne() throws {
+        let source = scratch.file("a.realm"), replica = scratch.file("b.realm")
+        let first = try writer(source)
+        _ = try run(0, "mirror", source, replica, "--once")
+        let second = try TestProcess()
+        XCTAssertEqual(second.ask("ledger-open \(replica)"), "ok")
+        let answer = second.ask("ledger-commit 1 1")
+        XCTAssertTrue(answer.contains("promote") && answer.contains("is a mirror of "), answer)
+        second.finish()
+        _ = try run(0, "mirror", source, replica, "--once")
+        first.finish()
+    }
+
+    /// "Helper and application write at once for years and nobody knows whether both have the same."
+    func testCompareAndStatusTellOfADifferenceInContentAtTheSameVersionNumber() throws {
+        let one = scratch.file("a.realm"), two = scratch.file("b.realm")
+        let first = try writer(one), second = try writer(two)
+        first.ask("ledger-commit 5 1")
+        second.ask("ledger-commit 5 2")
+        let compared = try run(1, "compare", one, two)
+        XCTAssertTrue(compared.output.contains("differ"), compared.output)
+        first.finish()
+        second.finish()
+    }
+
+    /// "A folder with very many files: nothing goes out until the first pass is over, and tables overflow."
+    func testAFolderOfManyFilesIsMirroredAndChangesToTheFirstGoOutDuringTheFirstPass() throws {
+        let count = ProcessInfo.processInfo.environment["MANY_FILES"].flatMap { Int($0) } ?? 60
+        let folder = scratch.file("in"), out = scratch.file("out"), socket = scratch.file("s"), seed = scratch.file("seed.realm")
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let first = try writer(seed)
+        first.finish()
+        for i in 0..<count { try FileManager.default.copyItem(atPath: seed, toPath: folder + "/f\(i).realm") }
+        let service = try ChildProcess(product: "realm-sync", [
+            "run", "--set", "service.socket=\(socket)", "--set", "directory all.source=\(folder)", "--set", "directory all.destination=\(out)",
+        ])
+        defer { service.signal(SIGTERM) }
+        let writer = try TestProcess()
+        XCTAssertEqual(writer.ask("ledger-open \(folder)/f0.realm"), "ok")
+        writer.ask("ledger-commit 3 1")
+        var fine = 0
+        for _ in 0..<600 where fine < count {
+            usleep(50_000)
+            let text = try RealmSync("status", "--socket", socket, "--json").output
+            let status = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+            let streams = status?["streams"] as? [[String: Any]] ?? []
+            fine = streams.count { $0["state"] as? String == "following" && $0["lagVersions"] as? Int == 0 }
+        }
+        XCTAssertEqual(fine, count, service.errors)
+        _ = try run(0, "compare", folder + "/f0.realm", out + "/f0.realm")
+        writer.finish()
+        service.signal(SIGTERM)
+        XCTAssertEqual(service.waitForEnd(seconds: 60), 0, service.errors)
+    }
+}
