@@ -306,7 +306,8 @@ final class Service: @unchecked Sendable {
             for path in paths.subtracting(seen).sorted() {
                 let specification = directory.stream(for: path)
                 log.write(.info, "found \(specification.source)", stream: specification.name, event: "found")
-                let base: String? = if case .file(let text) = directory.template.target, !StreamSpecification.isRemote(text) { text } else { "" }
+                let text = directory.template.target.text
+                let base = StreamSpecification.isRemote(text) ? "" : text
                 if let fresh = make(specification, base) { shared.withLock { $0.streams.append(fresh) } }
             }
         }

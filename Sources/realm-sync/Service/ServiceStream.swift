@@ -94,7 +94,7 @@ final class ServiceStream: @unchecked Sendable {
         while !wantsStop {
             begin()
             do {
-                if let folderBase, case .file(let path) = specification.target { try StreamJob.makeFolders(of: path, below: folderBase) }
+                if let folderBase, !folderBase.isEmpty { try StreamJob.makeFolders(of: specification.target.text, below: folderBase) }
                 try job().run()
                 if let left = ownLeaving, !wantsStop {
                     waitForChange(left)
