@@ -59,7 +59,7 @@ final class SeedWireTests: XCTestCase {
         try write(content, changed)
         try expect(65, "SHA-256", ["seed", "verify", changed, "--public-key", key + ".pub", "--signature", seed + ".sig"])
         try write(content + [0], changed)
-        try expect(65, "bytes were signed", ["seed", "verify", changed, "--public-key", key + ".pub", "--signature", seed + ".sig"])
+        try expect(65, "were signed", ["seed", "verify", changed, "--public-key", key + ".pub", "--signature", seed + ".sig"])
     }
 
     func testKeysAreCheckedBeforeTheyAreUsed() throws {

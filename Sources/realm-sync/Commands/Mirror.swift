@@ -22,7 +22,7 @@ extension Command {
         ],
         operands: [
             Operand(name: "SOURCE", help: "The realm file to copy from."),
-            Operand(name: "DEST", count: .any, help: "The realm files to make; none where there is an --archive."),
+            Operand(name: "DEST", count: .any, help: "The realm files to make; there may be none beside an archive."),
         ],
         options: [
             .flag("once", "1", "Copy the newest version and end."),
