@@ -20,6 +20,13 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         return run
     }
 
+    private func waitForAVersion(in archive: String) throws {
+        for _ in 0..<300 {
+            if try RealmSync("history", archive).exitCode == 0 { return }
+            usleep(20_000)
+        }
+    }
+
     private func byteCount(_ folder: String) throws -> Int {
         let names = try FileManager.default.subpathsOfDirectory(atPath: folder)
         return try names.reduce(0) { sum, name in
@@ -34,7 +41,7 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         let writer = try writer(source)
         let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
         defer { archiver.signal(SIGTERM) }
-        for _ in 0..<300 where try RealmSync("history", archive).exitCode != 0 { usleep(20_000) }
+        try waitForAVersion(in: archive)
         for round in 0..<4 {
             writer.send("ledger-commit 15 \(round)")
             _ = try run(0, "verify", archive, "--scratch", scratch.path)
@@ -52,7 +59,7 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         let writer = try writer(source)
         let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
         defer { archiver.signal(SIGTERM) }
-        for _ in 0..<300 where try RealmSync("history", archive).exitCode != 0 { usleep(20_000) }
+        try waitForAVersion(in: archive)
         for round in 0..<4 {
             writer.send("ledger-commit 15 \(round)")
             let copy = scratch.file("copy-\(round)")
