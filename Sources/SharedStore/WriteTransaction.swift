@@ -33,6 +33,21 @@ final class Writer: @unchecked Sendable {
         committed = nil
     }
 
+    /// Commits made while an old version was held, since anybody looked whether its holder lives.
+    private var commitsBesidePins = 0
+
+    /// Every so many commits beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of commits
+    /// before the watchdog comes by, and the history of all of them is kept for a reader who may be dead.
+    func isTimeToLookForDead(_ pinned: PinnedVersions) -> Bool {
+        if pinned.versions.count == 1 { return false }
+        commitsBesidePins += 1
+        if commitsBesidePins < Writer.commitsBesidePinsMax { return false }
+        commitsBesidePins = 0
+        return true
+    }
+
+    private static let commitsBesidePinsMax = 256
+
     /// Working memory on `base`, empty.
     func begin(_ base: Snapshot) throws -> WorkingMemory {
         if let memory {
@@ -248,7 +263,12 @@ public final class WriteTransaction {
         let lockFile = participant.lockFile
         let list = VersionList(lockFile)
         let deadline = participant.deadline
-        let pinned = try lockFile.with(.list, deadline) { try list.purge() }
+        var pinned = try lockFile.with(.list, deadline) { try list.purge() }
+        if writer.isTimeToLookForDead(pinned), let swept = try? participant.sweepDeadParticipants(deadline), swept > 0 {
+            let dropped = pinned.droppedYoungerEntry
+            pinned = try lockFile.with(.list, deadline) { try list.purge() }
+            pinned.droppedYoungerEntry = pinned.droppedYoungerEntry || dropped
+        }
         let version = base.snapshot.version + 1
         if store.options.historyType == .inFile {
             try HistoryEditor.append(editing, editing.changes.bytes, newVersion: version, oldestLive: pinned.oldestLive)

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import XCTest
 
-/// A replica that cannot be written to, an idle mirror, and a long correctness run.
+/// A replica that cannot be written to, and an idle mirror.
 final class MirrorSpaceTests: MirrorTestCase {
     #if DEBUG
     /// Makes every write to the replica fail for want of space while it is on.
@@ -121,63 +121,5 @@ final class MirrorSpaceTests: MirrorTestCase {
         mirror.send("stop")
         XCTAssertEqual(mirror.finish(), 0)
         try store.close()
-    }
-
-    /// A long form, which grows over a section border, runs where REALM_LONG_TESTS says how many steps (800 and more).
-    func testThroughoutALongLifeOfTheSourceEveryShippedVersionIsEqualAndExact() throws {
-        let steps = ProcessInfo.processInfo.environment["REALM_LONG_TESTS"].flatMap { Int($0) } ?? 220
-        let seed: UInt64 = 84
-        print("seed \(seed), \(steps) steps")
-        var random = SplitMix(seed: seed)
-        let store = try Store.open(source, options())
-        try makeTable(store)
-        _ = try Mirror.once(source: source, destination: replica)
-        let reader = try Store.open(replica, options { $0.access = .readOnly })
-        let applier = try Applier(replica, label: "test")
-        let participant = try XCTUnwrap(store.participant)
-        var base = try HeldSnapshot(participant, participant.acquireNewest(.live))
-        var shrank = 0, grew = 0
-        for step in 0..<steps {
-            // Phases: growth past a section border, schema changes, mass deletion and the evacuation that follows.
-            switch step * 8 / steps {
-            case 1 where step % 7 == 0:
-                try store.write { transaction in
-                    let table = try transaction.editor.editor(named: "class_Item")
-                    for _ in 0..<12 {
-                        let text = String(repeating: "z", count: 400_000 + Int(random.next() % 100_000))
-                        try table.set("text", of: table.createObject(), to: .string(text))
-                    }
-                }
-            case 2 where step % 5 == 0:
-                try store.write { transaction in
-                    let name = "class_Extra\(step)"
-                    let table = try transaction.editor.createTable(name)
-                    try table.addColumn("link", .link, target: transaction.editor.editor(named: "class_Item").table.key)
-                    _ = try table.createObject()
-                    try transaction.editor.editor(named: "class_Item").addColumn("extra\(step)", .double)
-                }
-            case 4:
-                try change(store, &random, adds: 1, deletes: 40)
-            default:
-                for _ in 0...Int(random.next() % 3) { try change(store, &random, adds: 30, textLength: 2000, deletes: 20) }
-            }
-            let next = try HeldSnapshot(participant, participant.acquireNewest(.live))
-            // The initialiser compares the difference by free lists with the walk; here both must be the same to the byte.
-            let shipped = try MirrorStep(base, next, source: source, checks: true)
-            let walked = try DifferenceWalk.ranges(memory: next.memory, older: base.extents(), newer: next.snapshot)
-            XCTAssertEqual(shipped.ranges, walked, "step \(step)")
-            XCTAssertEqual(try applier.attempt(shipped), .applied)
-            if next.snapshot.logicalSize < base.snapshot.logicalSize { shrank += 1 }
-            if next.snapshot.logicalSize > base.snapshot.logicalSize { grew += 1 }
-            base = next
-            if step % 16 == 0 || step == steps - 1 { try assertEqual(store, reader, "step \(step)") }
-        }
-        print("logical size grew \(grew) times, shrank \(shrank) times, ended at \(base.snapshot.logicalSize)")
-        XCTAssertGreaterThan(grew, 0)
-        base.letGo()
-        applier.close()
-        try reader.close(force: true)
-        try store.close(force: true)
-        try assertSound(replica)
     }
 }

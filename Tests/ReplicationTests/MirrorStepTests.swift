@@ -188,38 +188,6 @@ final class MirrorStepTests: MirrorTestCase {
         try pair.close()
     }
 
-    func testAnyFailingSystemCallOfAStepLeavesTheOldVersionAndTheStepCanBeRepeated() throws {
-        #if DEBUG
-        let pair = try pair()
-        defer { SystemCallInterception.hook = nil }
-        var random = SplitMix(seed: 76)
-        let me = pthread_self()
-        var n = 0
-        while true {
-            n += 1
-            try change(pair.source, &random, adds: 60)
-            let before = try pair.reader.look { $0.snapshot }
-            let step = try pair.next()
-            var calls = 0
-            SystemCallInterception.hook = { call in
-                guard pthread_equal(pthread_self(), me) != 0 else { return nil }
-                calls += 1
-                return calls == n ? ENOSPC : nil
-            }
-            let result = Result { try pair.applier.attempt(step) }
-            SystemCallInterception.hook = nil
-            if case .failure = result { XCTAssertEqual(try pair.reader.look { $0.snapshot }, before) }
-            XCTAssertEqual(try pair.applier.attempt(step), .applied)
-            pair.base = try step.held()
-            try assertEqual(pair.source, pair.reader, "after call \(n) failed")
-            if calls < n { break }
-        }
-        XCTAssertGreaterThan(n, 3)
-        try pair.close()
-        try assertSound(replica)
-        #endif
-    }
-
     /// The current is cut on the replica's side while steps are applied: it is the version before a step or the one after it, whole.
     func testAPowerCutInAStepLeavesTheReplicaAtAVersionOfTheSource() throws {
         #if DEBUG

@@ -7,8 +7,14 @@ import SystemCalls
 ///     commit PATH DURABILITY COUNT STEP   makes COUNT commits on the file, which it creates where it is missing, and prints
 ///                                         each version; kills itself before the STEP-th operation on the file (0: never)
 ///
-/// Every version is whole: slot 0 of the top holds its number, slot 1 ten blobs of one byte value each.
+///     fill PATH MEGABYTES                 makes a file of so many objects of some 100 KB, and deletes every eighth
+///
+/// Every version that `commit` makes is whole: slot 0 of the top holds its number, slot 1 ten blobs of one byte value each.
 func runStorageCommand(_ arguments: [String]) throws -> Int32 {
+    if arguments.count == 3, arguments[0] == "fill", let megabytes = Int(arguments[2]) {
+        try fill(arguments[1], megabytes)
+        return 0
+    }
     guard arguments.count == 5, arguments[0] == "commit", let count = Int(arguments[3]), let step = Int(arguments[4]) else {
         return 64
     }
@@ -35,6 +41,41 @@ func runStorageCommand(_ arguments: [String]) throws -> Int32 {
         _ = line.withCString { write(1, $0, strlen($0)) }
     }
     return 0
+}
+
+private func fill(_ path: String, _ megabytes: Int) throws {
+    var options = StoreOptions()
+    options.durability = .unsafe
+    let store = try Store.open(path, options)
+    try store.write { transaction in
+        let table = try transaction.editor.createTable("class_Item")
+        try table.addColumn("number", .int)
+        try table.addColumn("data", .binary, .nullable)
+    }
+    var left = megabytes << 20, number: Int64 = 0
+    while left > 0 {
+        try store.write { transaction in
+            let table = try transaction.editor.editor(named: "class_Item")
+            var room = min(left, 32 << 20)
+            left -= room
+            while room > 0 {
+                let length = 50_000 + Int(number &* 7919 % 100_000), key = try table.createObject()
+                try table.set("number", of: key, to: .int(number))
+                try table.set("data", of: key, to: .binary([UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)))
+                number += 1
+                room -= length
+            }
+        }
+    }
+    try store.write { transaction in
+        let table = try transaction.editor.editor(named: "class_Item")
+        var index = table.table.objectCount - 1
+        while index >= 0 {
+            if let row = try table.table.object(at: index) { try table.deleteObject(row.key) }
+            index -= 8
+        }
+    }
+    try store.close()
 }
 
 /// Three blobs and the number of the version are replaced.

@@ -37,8 +37,8 @@ final class ReportedTroubleTests: XCTestCase {
 
     // MARK: Dead, stopped and hasty peers
 
-    /// A reader holds a version and is killed; 100 records of 1 KB are overwritten again and again. The file has 1 MB at most (it grows in
-    /// steps, each twice the one before), however many commits follow.
+    /// A reader holds a version and is killed; 100 records of 1 KB are overwritten again and again. The file has half a MB at most (it
+    /// grows in steps, each twice the one before), however many commits follow, and however fast.
     func testTheFileStaysSmallThoughAReaderDiedWithAVersionInItsHands() throws {
         var sizes: [Int] = []
         for hasReader in [false, true] {
@@ -64,7 +64,7 @@ final class ReportedTroubleTests: XCTestCase {
             XCTAssertTrue(report.isSound && report.findings.isEmpty)
         }
         print("\(Self.examCommits) overwrites of 100 records of 1 KB: \(sizes[0]) bytes without a reader, \(sizes[1]) with one that died")
-        XCTAssertLessThanOrEqual(sizes[1], 1 << 20)
+        XCTAssertLessThanOrEqual(sizes[1], 1 << 19)
     }
 
     func testWritersThatAreStoppedAndContinuedAtRandomGoOnCommitting() throws {
