@@ -5,6 +5,8 @@ struct InferredType {
     private enum Scalar: String { case int, double, bool, string, mixed }
     private var scalar: Scalar?
     private var isOptional = false
+    /// A whole number that no double can hold: together with doubles only Mixed keeps all digits.
+    private var hasLongInteger = false
     private var isList = false, isScalar = false
     private var elementIsOptional = false
 
@@ -17,18 +19,18 @@ struct InferredType {
         case .array:
             isList = true
             try cursor.forEachElement { element in
-                if try element.kind() == .null { elementIsOptional = true } else { join(try InferredType.scalar(element)) }
+                if try element.kind() == .null { elementIsOptional = true } else { join(try scalar(element)) }
                 try element.skip()
             }
         default:
             isScalar = true
-            join(try InferredType.scalar(cursor))
+            join(try scalar(cursor))
         }
     }
 
     mutating func addText(_ text: String) {
         isScalar = true
-        join(InferredType.scalar(text))
+        join(scalar(text))
     }
 
     private mutating func join(_ other: Scalar) {
@@ -37,30 +39,41 @@ struct InferredType {
         scalar = [present, other].allSatisfy { $0 == .int || $0 == .double } ? .double : .mixed
     }
 
-    private static func scalar(_ cursor: JSONCursor) throws -> Scalar {
+    private mutating func scalar(_ cursor: JSONCursor) throws -> Scalar {
         var cursor = cursor
         switch try cursor.kind() {
         case .string: return .string
         case .bool: return .bool
         case .number:
-            if case .int = try cursor.number() { return .int }
-            return .double
+            guard case .int(let v) = try cursor.number() else { return .double }
+            note(v)
+            return .int
         case .object, .array, .null: return .mixed
         }
     }
 
-    private static func scalar(_ text: String) -> Scalar {
-        if Int64(text) != nil { return .int }
-        if Double(text) != nil { return .double }
+    /// What is a number only to the eye, as a postal code or a number of twenty digits is, stays text: not a digit is lost.
+    private mutating func scalar(_ text: String) -> Scalar {
+        if let v = Int64(text), String(v) == text || "+\(v)" == text {
+            note(v)
+            return .int
+        }
+        if ["nan", "inf", "-inf"].contains(text.lowercased()) { return .double }
+        let isFraction = text.utf8.allSatisfy { "0123456789+-.eE".utf8.contains($0) } && text.utf8.contains { ".eE".utf8.contains($0) }
+        let digits = Array(text.utf8.drop { "+-".utf8.contains($0) })
+        let hasLeadingZero = digits.count > 1 && digits[0] == UInt8(ascii: "0") && UInt8(ascii: "0")...UInt8(ascii: "9") ~= digits[1]
+        if isFraction, !hasLeadingZero, let v = Double(text), v.isFinite { return .double }
         return text == "true" || text == "false" ? .bool : .string
     }
 
+    private mutating func note(_ v: Int64) { if Int64(exactly: Double(v)) != v { hasLongInteger = true } }
+
     /// Lists and single values under one name can only be Mixed.
-    private var isMixed: Bool { isList && isScalar || scalar == .mixed }
+    private var isMixed: Bool { isList && isScalar || scalar == .mixed || scalar == .double && hasLongInteger }
     var isListProperty: Bool { isList && !isScalar }
     var wantsDouble: Bool { !isMixed && scalar == .double }
     /// In a table of text, where a value of another kind makes the column text.
-    mutating func settleForText() { if scalar == .mixed { scalar = .string } }
+    mutating func settleForText() { if isMixed { scalar = .string } }
     var isText: Bool { scalar == .string || scalar == nil }
 
     func property(_ name: String) -> String {
@@ -85,6 +98,7 @@ struct PlainObjects {
         try cursor.forEachMember { name, cursor in
             if !isFirst { out.append(UInt8(ascii: ",")) }
             isFirst = false
+            if name.isEmpty { throw cursor.error("a class without a name") }
             guard try cursor.kind() == .array else { throw cursor.error("class \"\(name)\" is no list of objects") }
             try self.addClass(name, &cursor, &out)
         }
@@ -156,7 +170,9 @@ struct PlainObjects {
         case .object:
             out += Array("{\"$dict\":[".utf8)
             var isFirst = true
+            var seen: Set<String> = []
             try cursor.forEachMember { key, cursor in
+                guard seen.insert(key).inserted else { throw cursor.error("key \"\(key)\" stands twice in one object") }
                 out += Array("\(isFirst ? "" : ",")[\(JSONText.string(key).text),".utf8)
                 isFirst = false
                 try self.addValue(&cursor, false, depth + 1, &out)
@@ -164,9 +180,10 @@ struct PlainObjects {
             }
             out += Array("]}".utf8)
         case .number where asDouble:
-            out += Array("{\"$double\":".utf8)
+            // As text, which keeps the sign of -0.
+            out += Array("{\"$double\":\"".utf8)
             try addToken(&cursor, &out)
-            out.append(UInt8(ascii: "}"))
+            out += Array("\"}".utf8)
         default: try addToken(&cursor, &out)
         }
     }
@@ -232,6 +249,7 @@ struct CommaSeparatedText {
             var isEnd = false
             while !isEnd {
                 var field: [UInt8] = []
+                let fieldStart = at
                 if at < text.count, text[at] == quote {
                     at += 1
                     while true {
@@ -244,14 +262,18 @@ struct CommaSeparatedText {
                         at += 1
                     }
                     at += 1
+                    guard at == text.count || [comma, lineFeed, carriageReturn].contains(text[at]) else {
+                        throw JSONError(offset: at, "text behind the quotes of a field")
+                    }
                 }
-                while at < text.count, text[at] != comma, text[at] != lineFeed {
-                    if text[at] != carriageReturn { field.append(text[at]) }
+                while at < text.count, text[at] != comma, text[at] != lineFeed, text[at] != carriageReturn {
+                    field.append(text[at])
                     at += 1
                 }
-                row.append(String(decoding: field, as: UTF8.self))
-                isEnd = at >= text.count || text[at] == lineFeed
+                row.append(try field.withUnsafeBytes { try JSONCursor.text($0, fieldStart) })
+                isEnd = at >= text.count || text[at] != comma
                 at += 1
+                if isEnd, at < text.count, text[at - 1] == carriageReturn, text[at] == lineFeed { at += 1 }
             }
             // A line without anything is no row.
             if row != [""] { try body(row, start) }

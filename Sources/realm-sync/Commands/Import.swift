@@ -10,6 +10,8 @@ extension Command {
             "JSON is what 'export' writes, with all types and object keys, or plainly {\"Class\": [objects]}, whose types are inferred: whole "
                 + "numbers, numbers, strings, truth values, lists of these, and Mixed for anything else. CSV has a header row; the class is "
                 + "named after the file, or by --class, and an empty field is null. '-' reads standard input.",
+            "Nothing is imported otherwise than it stands there: text that is no UTF-8, numbers that would lose digits, and names that stand "
+                + "twice are errors. In CSV, what begins with a zero or is too long for a number is text.",
             "FILE must not exist; it appears whole or not at all. The way to make a seed file in a build job: export what you have, "
                 + "change the text, import it.",
         ],
@@ -46,6 +48,8 @@ private func runImport(_ invocation: Invocation) throws -> ExitCode {
     } catch let error as JSONError {
         throw CommandFailure(.badData, "\(Text.visible(textPath)): \(error)")
     } catch let error as TableError {
+        throw CommandFailure(.badData, "\(Text.visible(textPath)): \(error)")
+    } catch let error as LimitError {
         throw CommandFailure(.badData, "\(Text.visible(textPath)): \(error)")
     }
     try invocation.output.line("\(Text.visible(destination)): \(count) objects")
@@ -140,10 +144,15 @@ enum NewFile {
     /// Makes the file in a directory of its own beside `path`, lets `fill` fill it, syncs it and gives it its name.
     static func make<Result>(_ path: String, key: EncryptionKey?, _ fill: (Store) throws -> Result) throws -> Result {
         if (try? SystemCalls.linkStatus(path: path)) != nil { throw exists(path) }
+        removeLeftovers(of: path)
         let place = "\(path).part-\(getpid())"
         try SystemCalls.makeDirectory(place, mode: 0o700)
         let temporary = place + "/new.realm"
         defer { remove(place) }
+        // As long as we live: a directory without this lock was left by an import that was killed.
+        let lock = try SystemCalls.open(place, O_RDONLY | O_DIRECTORY)
+        defer { SystemCalls.close(lock) }
+        _ = try? SystemCalls.tryLock(lock, exclusive: true, path: place)
         var options = StoreOptions()
         // Nobody but us sees the file before it is whole; one sync at the end serves all transactions.
         options.durability = .unsafe
@@ -168,6 +177,18 @@ enum NewFile {
 
     static func exists(_ path: String) -> CommandFailure {
         CommandFailure(.cannotCreate, "\(Text.visible(path)) exists already; remove it or choose another name")
+    }
+
+    private static func removeLeftovers(of path: String) {
+        let slash = path.lastIndex(of: "/")
+        let folder = slash.map { String(path[...$0]) } ?? "./", prefix = (slash.map { String(path[path.index(after: $0)...]) } ?? path) + ".part-"
+        for name in (try? SystemCalls.names(inDirectory: folder)) ?? [] where name.hasPrefix(prefix) && Int32(name.dropFirst(prefix.count)) != nil {
+            guard let fd = try? SystemCalls.open(folder + name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { continue }
+            defer { SystemCalls.close(fd) }
+            // One that is being made at this moment has no file in it yet.
+            let isBegun = (try? SystemCalls.linkStatus(path: folder + name + "/new.realm")) != nil
+            if isBegun, (try? SystemCalls.tryLock(fd, exclusive: true, path: folder + name)) == true { remove(folder + name) }
+        }
     }
 
     private static func remove(_ directory: String) {

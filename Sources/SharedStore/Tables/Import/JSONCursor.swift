@@ -120,7 +120,7 @@ public struct JSONCursor {
                 if try closes(&depth) { break }
                 continue
             case .string: try skipString()
-            case .number: _ = try number()
+            case .number: _ = try passNumber()
             case .bool: _ = try bool()
             case .null: try null()
             }
@@ -168,28 +168,53 @@ public struct JSONCursor {
 
     public enum Number: Equatable, Sendable { case int(Int64), double(Double) }
 
-    /// A number: an integer where it is written as one and fits, else a double.
+    /// A number: an integer where it is written as one, else a double.
+    ///
+    /// - Throws: where neither can hold it: a whole number beyond 64 bits loses digits as a double, which the text did not ask for.
     public mutating func number() throws -> Number {
         skipSpace()
         let start = offset
-        var isInteger = true
-        while offset < bytes.count {
-            switch bytes[offset] {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"): break
-            case UInt8(ascii: "."), UInt8(ascii: "e"), UInt8(ascii: "E"): isInteger = false
-            default:
-                return try number(start, isInteger)
+        let isInteger = try passNumber()
+        let text = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<offset]), as: UTF8.self)
+        if isInteger {
+            if let v = Int64(text) { return .int(v) }
+            guard let digits = UInt64(text), let v = Double(exactly: digits) else {
+                throw JSONError(offset: start, "\(text.prefix(40)) does not fit 64 bits; write it as a string, or with a point where a double will do")
             }
-            offset += 1
+            return .double(v)
         }
-        return try number(start, isInteger)
+        guard let v = Double(text), v.isFinite else { throw JSONError(offset: start, "\(text.prefix(40)) is beyond what a double can hold") }
+        return .double(v)
     }
 
-    private func number(_ start: Int, _ isInteger: Bool) throws -> Number {
-        let text = String(decoding: bytes[start..<offset], as: UTF8.self)
-        if isInteger, let v = Int64(text) { return .int(v) }
-        guard let v = Double(text), text.first != "+" else { throw JSONError(offset: start, "\"\(text.prefix(40))\" is no number") }
-        return .double(v)
+    /// Passes over a number (RFC 8259 6); true where it has neither fraction nor exponent.
+    private mutating func passNumber() throws -> Bool {
+        let start = offset
+        func digit(_ at: Int) -> Bool { at < bytes.count && UInt8(ascii: "0")...UInt8(ascii: "9") ~= bytes[at] }
+        func wrong() -> JSONError {
+            var end = start
+            while end < bytes.count, end < start + 40, digit(end) || "+-.eE".utf8.contains(bytes[end]) { end += 1 }
+            return JSONError(offset: start, "\"\(String(decoding: bytes[start..<end], as: UTF8.self))\" is no number")
+        }
+        if offset < bytes.count, bytes[offset] == UInt8(ascii: "-") { offset += 1 }
+        guard digit(offset) else { throw wrong() }
+        if bytes[offset] == UInt8(ascii: "0") { offset += 1 } else { while digit(offset) { offset += 1 } }
+        var isInteger = true
+        if offset < bytes.count, bytes[offset] == UInt8(ascii: ".") {
+            isInteger = false
+            offset += 1
+            guard digit(offset) else { throw wrong() }
+            while digit(offset) { offset += 1 }
+        }
+        if offset < bytes.count, bytes[offset] == UInt8(ascii: "e") || bytes[offset] == UInt8(ascii: "E") {
+            isInteger = false
+            offset += 1
+            if offset < bytes.count, bytes[offset] == UInt8(ascii: "+") || bytes[offset] == UInt8(ascii: "-") { offset += 1 }
+            guard digit(offset) else { throw wrong() }
+            while digit(offset) { offset += 1 }
+        }
+        if digit(offset) || offset < bytes.count && "+-.eE".utf8.contains(bytes[offset]) { throw wrong() }
+        return isInteger
     }
 
     public mutating func integer() throws -> Int64 {
@@ -215,14 +240,14 @@ public struct JSONCursor {
         guard offset < bytes.count else { throw error("the string has no end") }
         if bytes[offset] == UInt8(ascii: "\"") {
             offset += 1
-            return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<offset - 1]), as: UTF8.self)
+            return try Self.text(UnsafeRawBufferPointer(rebasing: bytes[start..<offset - 1]), start)
         }
         var out = Array(bytes[start..<offset])
         while true {
             guard offset < bytes.count else { throw error("the string has no end") }
             let byte = bytes[offset]
             offset += 1
-            if byte == UInt8(ascii: "\"") { return String(decoding: out, as: UTF8.self) }
+            if byte == UInt8(ascii: "\"") { return try out.withUnsafeBytes { try Self.text($0, start) } }
             if byte != UInt8(ascii: "\\") {
                 out.append(byte)
                 continue
@@ -245,11 +270,19 @@ public struct JSONCursor {
                     let low = try unit()
                     if 0xDC00..<0xE000 ~= low { code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00) } else { offset = mark }
                 }
-                // Half a pair stands for nothing; it becomes the replacement character.
-                out.append(contentsOf: String(UnicodeScalar(code) ?? "\u{FFFD}").utf8)
+                guard let scalar = UnicodeScalar(code) else { throw error("half of a pair of surrogates, which stands for nothing") }
+                out.append(contentsOf: String(scalar).utf8)
             default: throw error("unknown escape in a string")
             }
         }
+    }
+
+    /// A string of these bytes, which begin at `start`: other text than was given is never made of it.
+    public static func text(_ bytes: UnsafeRawBufferPointer, _ start: Int) throws -> String {
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw JSONError(offset: start, "a string that is no UTF-8; convert the text first, as 'iconv -t UTF-8' does")
+        }
+        return text
     }
 
     private mutating func unit() throws -> UInt32 {

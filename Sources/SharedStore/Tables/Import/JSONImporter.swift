@@ -53,7 +53,8 @@ public final class JSONImporter {
     }
 
     /// Imports everything.
-    /// - Throws: `JSONError` for text of another form, `TableError` for values that the schema does not allow.
+    /// - Throws: `JSONError` for text of another form, and for values that the schema or the file format does not allow; `TableError` for
+    ///   a schema that cannot be.
     public func run() throws {
         let (version, classes) = try readSchema()
         try makeSchema(version, classes)
@@ -92,7 +93,10 @@ public final class JSONImporter {
             switch name {
             case "schemaVersion": version = try cursor.integer()
             case "classes":
-                try cursor.forEachMember { name, cursor in classes.append(try self.readClass(name, &cursor)) }
+                try cursor.forEachMember { name, cursor in
+                    if name.isEmpty { throw cursor.error("a class without a name") }
+                    classes.append(try self.readClass(name, &cursor))
+                }
             case "tables":
                 try cursor.forEachMember { name, cursor in throw cursor.error("table \"\(name)\" is no class: its schema is not in the text") }
             default: try cursor.skip()
@@ -200,9 +204,14 @@ public final class JSONImporter {
                 }
             }
             guard let key, key >= 0 else { throw start.error("an object without _key") }
-            try self.editor(description.name).importObject(key: ObjectKey(key), primaryKey: primaryKey)
+            try self.placing(start) { try self.editor(description.name).importObject(key: ObjectKey(key), primaryKey: primaryKey) }
             try self.count(cursor.offset)
         }
+    }
+
+    /// What cannot be stored is an error at the object's place in the text.
+    private func placing(_ place: JSONCursor, _ body: () throws -> Void) throws {
+        do { try body() } catch let error as TableError { throw place.error("\(error)") } catch let error as LimitError { throw place.error("\(error)") }
     }
 
     private func count(_ offset: Int) throws {
@@ -217,13 +226,17 @@ public final class JSONImporter {
         guard var cursor = description.objects else { return }
         objectsDone = 0
         try cursor.forEachElement { cursor in
+            let start = cursor
             var values: [(String, ImportedValue)] = []
             var key = ObjectKey.null
             try cursor.forEachMember { name, cursor in
                 if name == "_key" { key = ObjectKey(try cursor.integer()) } else { values.append((name, try ImportedValue.read(&cursor))) }
             }
+            if Set(values.map(\.0)).count != values.count { throw start.error("a property stands twice in one object") }
             let editor = try self.editor(description.name)
-            for (name, value) in values where name != description.primaryKey { try self.store(value, in: editor.column(named: name), of: key, editor) }
+            try self.placing(start) {
+                for (name, value) in values where name != description.primaryKey { try self.store(value, in: editor.column(named: name), of: key, editor) }
+            }
             try self.count(cursor.offset)
         }
         target.group.changes.reset()
@@ -274,6 +287,7 @@ public final class JSONImporter {
                 index += 1
             }
         case .dictionary(var cursor):
+            var seen: Set<String> = []
             try cursor.forEachElement { cursor in
                 let start = cursor
                 var key: String?
@@ -282,6 +296,7 @@ public final class JSONImporter {
                     if key == nil { key = try cursor.string() } else { element = try ImportedValue.read(&cursor) }
                 }
                 guard let key, let element else { throw start.error("an entry of a dictionary is [key, value]") }
+                guard seen.insert(key).inserted else { throw start.error("a key stands twice in one dictionary") }
                 if case .embedded(let child) = element {
                     try editor.storeLink(identity, key, column.oppositeTable, child)
                 } else {
