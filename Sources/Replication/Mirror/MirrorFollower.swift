@@ -51,6 +51,8 @@ public final class MirrorFollower {
     private var stepCount = 0, byteCount = 0, imageCount = 0
     private var waitsFor: String?
     private var equalSince: Int64?
+    /// The version of the replica that was told to be held at the source no more: told once, however often the image fails.
+    private var missed: Snapshot?
     private var stopped = false, reloads = false
     /// The way to the replica was open once: what is refused now may be allowed again.
     private var wasConnected = false
@@ -239,7 +241,11 @@ public final class MirrorFollower {
         if let position {
             hasReplica = true
             try resume(side, sink, position)
-            if side.base == nil, position.isNoted { options.onMessage("version \(position.snapshot.version) is no longer held at \(source): a new image is made") }
+            version = position.snapshot.version
+            if side.base == nil, position.isNoted, missed != position.snapshot {
+                missed = position.snapshot
+                options.onMessage("version \(position.snapshot.version) is no longer held at \(source): a new image is made")
+            }
         } else {
             side.base = nil
         }
