@@ -64,28 +64,39 @@ extension ModelWorld {
     }
 
     /// What a version has that the model does not have, or has differently; nil where they are equal.
-    /// - Parameter only: the objects to look at; nil for all.
-    func firstDifference(_ group: Group, only: [TableKey: Set<ObjectKey>]? = nil) throws -> String? {
+    ///
+    /// - Parameter known: the leaves of the version before, which were equal then; they are not looked at again where nothing in them
+    ///   was touched since, as a leaf with the same ref has the same content. The leaves of this version afterwards. Nil looks at all.
+    func firstDifference(_ group: Group, known: inout KnownLeaves?) throws -> String? {
+        var found = KnownLeaves()
         for key in order {
             guard let model = tables[key] else { continue }
             guard let table = try group.table(key) else { return "table \(model.name) is gone" }
             if table.objectCount != model.objects.count {
                 return "\(model.name) has \(table.objectCount) objects, the model \(model.objects.count)"
             }
-            if let only {
-                for object in only[key] ?? [] {
-                    let row = try table.find(object)
-                    if let found = try difference(model, table, row, object) { return found }
+            if known != nil {
+                for object in touched[key] ?? [] {
+                    if let difference = try difference(model, table, try table.find(object), object) { return difference }
                 }
-            } else {
-                var found: String?
-                try table.forEachObject { row in
-                    if found == nil { found = try difference(model, table, row, row.key) }
-                }
-                if let found { return found }
             }
+            var message: String?
+            try table.forEachLeaf { leaf in
+                let place = KnownLeaves.Place(table: key, ref: leaf.node.ref, first: leaf.count > 0 ? leaf.key(0) : .null)
+                found.places.insert(place)
+                if message != nil || known?.places.contains(place) ?? false { return }
+                for i in 0..<leaf.count where message == nil { message = try difference(model, table, leaf.row(i), leaf.key(i)) }
+            }
+            if let message { return message }
         }
+        known = found
         return nil
+    }
+
+    /// The same, of a version that stands for itself.
+    func firstDifference(_ group: Group) throws -> String? {
+        var known: KnownLeaves?
+        return try firstDifference(group, known: &known)
     }
 
     private func difference(_ model: ModelTable, _ table: Table, _ row: ObjectRow?, _ key: ObjectKey) throws -> String? {
@@ -126,6 +137,16 @@ extension ModelWorld {
         }
         return nil
     }
+}
+
+/// Where the objects of a version lie.
+struct KnownLeaves {
+    struct Place: Hashable {
+        let table: TableKey
+        let ref: Int
+        let first: ObjectKey
+    }
+    var places: Set<Place> = []
 }
 
 struct ModelError: Error, CustomStringConvertible {
