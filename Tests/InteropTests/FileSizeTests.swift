@@ -52,7 +52,13 @@ final class FileSizeTests: XCTestCase {
         defer { try? store.close() }
         if !classes.isEmpty {
             try store.write { transaction in
-                for name in classes { try transaction.editor.removeTable(transaction.editor.editor(named: "class_\(name)").table.key) }
+                // What links to a table keeps it.
+                let keys = try classes.map { try transaction.editor.editor(named: "class_\($0)").table.key }
+                for table in try transaction.editor.group.classTables() {
+                    let editor = try transaction.editor.editor(table.key)
+                    for column in table.publicColumns where column.type == .link && keys.contains(column.oppositeTable) { try editor.removeColumn(column.key) }
+                }
+                for key in keys { try transaction.editor.removeTable(key) }
             }
         }
         let copy = path + ".copy"

@@ -96,7 +96,6 @@ final class ImportCommandTests: XCTestCase {
             ("pairs.json", "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\",\"collection\":\"dictionary\"}],"
                 + "\"objects\":[{\"_key\":0,\"x\":{\"$dict\":[[\"a\",1],[\"a\",2]]}}]}}}"),
             ("quotes.csv", "a,b\n\"x\"y,1\n"),
-            ("long.json", "{\"A\":[{\"x\":\"" + String(repeating: "z", count: 17_000_000) + "\"}]}"),
         ].map { ($0.0, Array($0.1.utf8)) }
         for (name, bytes) in refused {
             try Data(bytes).write(to: URL(fileURLWithPath: scratch.file(name)))

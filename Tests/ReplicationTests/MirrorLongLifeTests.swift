@@ -119,7 +119,7 @@ final class MirrorLongLifeTests: MirrorTestCase {
     private func live(_ store: Store, _ step: Int, of steps: Int, size: Int) throws {
         let isLong = Self.stepsInLongForm != nil
         switch step * 8 / steps {
-        case 1 where step % 7 == 0 && size < (isLong ? 80 << 20 : 4 << 20):
+        case 1 where step % 7 == 0 && size < (isLong ? 80 << 20 : 3 << 20):
             try grow(store, objects: 12, bytes: isLong ? 400_000 : 40_000)
         case 2 where step % 5 == 0: try changeSchema(store, step)
         case 4, 5: try change(store, &random, adds: 1, deletes: isLong ? 60 : 40)
@@ -130,7 +130,7 @@ final class MirrorLongLifeTests: MirrorTestCase {
     // MARK: The life
 
     func testThroughoutALongLifeOfTheSourceEveryShippedVersionIsEqualAndExactBesideTenReaders() throws {
-        let steps = Self.stepsInLongForm ?? 200
+        let steps = Self.stepsInLongForm ?? 96
         print("seed \(Self.seed), \(steps) steps")
         let store = try Store.open(source, options())
         try makeTable(store)

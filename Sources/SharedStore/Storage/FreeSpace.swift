@@ -320,8 +320,9 @@ final class FreeSpace {
         isInOrder = false
         while true {
             if let position = bins.take(need, from: free, anySize: false) { return position }
+            // Blocks that would leave a small rest are spared (2.5), but not at the price of a greater file.
+            if let position = bins.take(need, from: free, anySize: true) { return position }
             if !evacuated.isEmpty {
-                if let position = bins.take(need, from: free, anySize: true) { return position }
                 // 3.5: what was to be emptied is needed.
                 restoreOrder()
                 merge(evacuated, into: free)
