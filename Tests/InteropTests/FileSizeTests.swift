@@ -39,6 +39,7 @@ final class FileSizeTests: XCTestCase {
 
     private func given(_ name: String) throws -> String {
         let path = scratch.file(name + "-given.realm")
+        try? FileManager.default.removeItem(atPath: path)
         try FileManager.default.copyItem(atPath: Fixtures.core14 + "/\(name).realm", toPath: path)
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
         return path

@@ -67,7 +67,7 @@ final class MirrorFaultTests: MirrorTestCase {
         var base = try HeldSnapshot(participant, participant.acquireNewest(.live))
         var random = SplitMix(seed: 76)
         var wasApplied = false
-        try sweep("step", least: 12, prepare: { round in
+        try sweep("step", least: 8, prepare: { round in
             // Some steps make the file grow.
             try change(store, &random, adds: 60, textLength: round % 5 == 0 ? 4000 : 200)
             return try MirrorStep(base, HeldSnapshot(participant, participant.acquireNewest(.live)), source: source, checks: false)

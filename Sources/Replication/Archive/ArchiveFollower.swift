@@ -141,6 +141,7 @@ public final class ArchiveFollower {
             var state = MirrorState(source: source, device: 0, inode: 0, lineage: (0, 0), snapshot: newest.snapshot, mode: .follow)
             state.line = MirrorLine(lineage: (0, 0), sequence: newest.sequence, chain: newest.chain)
             state.time = newest.time
+            state.replaced = writer.replacedSnapshot
             let aside = try MirrorImage.install(
                 temporary, as: destination, replaces: standing != .absent, setsAside: standing == .foreign, state: state)
             if let aside { options.onMessage("the old file lives on as \(aside)") }

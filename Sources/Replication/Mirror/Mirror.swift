@@ -53,12 +53,18 @@ public enum Mirror {
             if standing != .absent, try StoreFiles.withExclusiveAccess(destination, {}) == nil {
                 throw MirrorError.inUse(destination: destination, holders: MirrorImage.holders(destination))
             }
-            if standing == .ours, let reason = try divergence(destination, options.destinationKey) {
-                guard options.force else { throw MirrorError.diverged(destination: destination, reason: reason) }
-                standing = .foreign
+            var replaced: Snapshot?
+            if standing == .ours {
+                let (found, reason) = try look(destination, options.destinationKey)
+                if let reason {
+                    guard options.force else { throw MirrorError.diverged(destination: destination, reason: reason) }
+                    standing = .foreign
+                } else {
+                    replaced = found
+                }
             }
             let reader = try SourceReader(source, label: "mirror", key: options.sourceKey)
-            let result = try image(reader.view, status: reader.status, source: source, destination, standing, .once, options)
+            let result = try image(reader.view, status: reader.status, source: source, destination, standing, .once, options, replacing: replaced)
             return result.0
         }
     }
@@ -113,7 +119,8 @@ public enum Mirror {
 
     /// Makes and installs an image; the caller has the mirror lock and holds the version.
     static func image(
-        _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing, _ mode: MirrorState.Mode, _ options: Options
+        _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing, _ mode: MirrorState.Mode, _ options: Options,
+        replacing replaced: Snapshot?
     ) throws -> (Result, MirrorState) {
         let extents: FreeExtents
         do { extents = try FreeExtents(memory: view.memory, snapshot: view.snapshot) } catch let error as FormatError {
@@ -129,6 +136,7 @@ public enum Mirror {
             source: FileIdentity.absolutePath(source), device: status.device, inode: status.inode,
             lineage: (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max)), snapshot: view.snapshot, mode: mode)
         state.chain = imageChain(state, view, extents)
+        state.replaced = replaced
         do {
             let aside = try MirrorImage.install(
                 temporary, as: destination, replaces: standing != .absent, setsAside: standing == .foreign, state: state)
@@ -175,15 +183,15 @@ public enum Mirror {
         throw MirrorError.notThisMirror(destination: destination, source: source, mirrorOf: state?.source)
     }
 
-    /// Why a replica that nobody has open is not what the mirror has left; nil where it is.
-    private static func divergence(_ destination: String, _ key: EncryptionKey?) throws -> String? {
-        guard let state = try MirrorState.read(replica: destination) else { return "its state is missing" }
+    /// Where a replica stands that nobody has open, and why that is not what the mirror has left; nil where it is.
+    private static func look(_ destination: String, _ key: EncryptionKey?) throws -> (Snapshot?, String?) {
+        guard let state = try MirrorState.read(replica: destination) else { return (nil, "its state is missing") }
         let file = try MirrorImage.open(destination, key: key)
         defer { file.close() }
         let found: Snapshot
-        do { found = try file.inspect().snapshot } catch let error as OpenError { return "\(error)" }
-        if found == state.snapshot { return nil }
-        return "it is at version \(found.version), the mirror had left version \(state.snapshot.version)"
+        do { found = try file.inspect().snapshot } catch let error as OpenError { return (nil, "\(error)") }
+        if state.tells(of: found) { return (found, nil) }
+        return (found, "it is at version \(found.version), the mirror had left version \(state.snapshot.version)")
     }
 
     /// Refuses one file with two names, and loops of mirrors.

@@ -62,7 +62,7 @@ final class LocalSink: MirrorSink {
     func replace(with held: HeldSnapshot, source status: SystemCalls.Status, pause: (Int32, Obstacle?) throws -> Bool) throws -> Bool {
         let standing = try writer.prepareForImage()
         try writer.requireUnused(standing)
-        let (_, fresh) = try Mirror.image(held.view, status: status, source: source, writer.path, standing, .follow, options)
+        let (_, fresh) = try Mirror.image(held.view, status: status, source: source, writer.path, standing, .follow, options, replacing: writer.replacedSnapshot)
         _ = try writer.installed(fresh)
         return true
     }

@@ -5,7 +5,8 @@ import SystemCalls
 /// What a replica knows of itself: the file `X.management/mirror.state` (mirroring.md 8.2).
 ///
 /// Text, one `key value` a line; the first line names the form. It is replaced whole (temporary file, rename), after the version it
-/// tells of was published, so it may lag behind the replica, never run ahead of it. Its presence makes the file a replica.
+/// tells of was published, so it may lag behind the replica, never run ahead of it; only with an image it is written just before the
+/// file gets its name, and then says which version that replaces. Its presence makes the file a replica.
 public struct MirrorState: Equatable, Sendable {
     public enum Mode: String, Sendable { case once, follow }
 
@@ -25,6 +26,11 @@ public struct MirrorState: Equatable, Sendable {
     /// When the source was seen at this version: nanoseconds since 1970.
     public var time: UInt64
     public var mode: Mode
+    /// An image was about to take the place of this version of the replica: the file shows either, whatever came between.
+    public var replaced: Snapshot?
+
+    /// Whether this state tells of the version, so that nobody else has written it.
+    func tells(of snapshot: Snapshot) -> Bool { self.snapshot == snapshot || replaced == snapshot }
 
     var line: MirrorLine {
         get { MirrorLine(lineage: lineage, sequence: sequence, chain: chain) }
@@ -60,7 +66,7 @@ public struct MirrorState: Equatable, Sendable {
         time \(time)
         mode \(mode.rawValue)
 
-        """
+        """ + (replaced.map { "replaces \($0.version) \($0.topRef) \($0.logicalSize)\n" } ?? "")
     }
 
     init(text: String, path: String) throws {
@@ -86,10 +92,14 @@ public struct MirrorState: Equatable, Sendable {
         (sourceDevice, sourceInode) = (file[0], file[1])
         self.lineage = (lineage[0], lineage[1])
         sequence = try numbers("sequence", 1)[0]
-        guard version[1] < UInt64(Int.max), version[2] < UInt64(Int.max) else {
-            throw MirrorError.damagedState(path: path, reason: "a size cannot be")
+        func snapshot(_ numbers: [UInt64]) throws -> Snapshot {
+            guard numbers[1] < UInt64(Int.max), numbers[2] < UInt64(Int.max) else {
+                throw MirrorError.damagedState(path: path, reason: "a size cannot be")
+            }
+            return Snapshot(version: numbers[0], topRef: Int(numbers[1]), logicalSize: Int(numbers[2]))
         }
-        snapshot = Snapshot(version: version[0], topRef: Int(version[1]), logicalSize: Int(version[2]))
+        self.snapshot = try snapshot(version)
+        replaced = lines["replaces"] == nil ? nil : try snapshot(numbers("replaces", 3))
         guard let chain = Digest(hexadecimal: String(try value("chain"))) else {
             throw MirrorError.damagedState(path: path, reason: "the line 'chain' has no 64 hex digits")
         }

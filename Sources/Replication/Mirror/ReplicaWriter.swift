@@ -42,6 +42,8 @@ final class ReplicaWriter {
     /// The content was compared with the source's at the present version.
     private var isConfirmed = false
     private var fileStatus: SystemCalls.Status?
+    /// The replica's version when an image was prepared for; nil where there is none of ours.
+    private(set) var replacedSnapshot: Snapshot?
 
     /// - Throws: `MirrorError.busy` where another mirror is at work on the replica.
     init(_ path: String, source: String, options: Mirror.Options, purpose: String? = nil) throws {
@@ -112,6 +114,7 @@ final class ReplicaWriter {
         if var known = state {
             known.line = line
             known.snapshot = snapshot
+            known.replaced = nil
             state = known
             noteState()
         }
@@ -126,10 +129,12 @@ final class ReplicaWriter {
     func prepareForImage() throws -> Mirror.Standing {
         let standing = try Mirror.standing(path, source, force: forces)
         var isOurs = true
+        replacedSnapshot = nil
         if standing == .ours {
             let snapshot: Snapshot
             if let applier { snapshot = try applier.position() } else { snapshot = try open().snapshot }
-            isOurs = isConfirmed || state?.snapshot == snapshot
+            isOurs = isConfirmed || state?.tells(of: snapshot) == true
+            replacedSnapshot = isOurs ? snapshot : nil
             disconnect()
             if !isOurs && !forces {
                 throw MirrorError.diverged(
@@ -153,6 +158,7 @@ final class ReplicaWriter {
     /// An image stands at the replica's path, with this state.
     func installed(_ fresh: MirrorState) throws -> ReplicaPosition {
         state = fresh
+        state?.replaced = nil
         let found = try open()
         guard found.snapshot == fresh.snapshot else {
             disconnect()
@@ -223,6 +229,7 @@ final class ReplicaWriter {
         guard var known = state else { return }
         known.line = line ?? Self.line(of: step, after: known.line, seen: seen)
         known.snapshot = step.this
+        known.replaced = nil
         known.time = seen
         state = known
         noteState()

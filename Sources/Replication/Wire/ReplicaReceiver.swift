@@ -217,6 +217,7 @@ final class ReplicaReceiver {
         var state = MirrorState(source: writer.source, device: 0, inode: 0, lineage: head.lineage, snapshot: head.this, mode: .follow)
         state.chain = chain
         state.time = head.time
+        state.replaced = writer.replacedSnapshot
         while true {
             do {
                 let aside = try MirrorImage.install(
