@@ -161,6 +161,27 @@ final class MirrorFollowTests: MirrorTestCase {
         writer.finish()
     }
 
+    /// The image takes the place of an older replica: a successor finds the old file or the new one, takes neither for somebody else's
+    /// work, and goes on.
+    func testAMirrorKilledWhileAnImageReplacesTheReplicaIsSucceeded() throws {
+        let writer = try writer()
+        let start = try mirror("grace=0")
+        awaitVersion(2)
+        stop(start)
+        for (round, point) in ["image.before-state", "image.before-name", "image.named"].enumerated() {
+            writer.ask("ledger-commit 3 \(round)")
+            let victim = try mirror("grace=0", "kill-at=\(point)")
+            XCTAssertEqual(victim.waitUntilGone(), -SIGKILL, point)
+            try assertSound(replica, point)
+            writer.ask("ledger-commit 2 \(round)")
+            let successor = try mirror("grace=0")
+            awaitVersion(version(writer))
+            stop(successor)
+        }
+        try assertEqualAtTheEnd()
+        writer.finish()
+    }
+
     func testAMirrorKilledDuringTheImageBeginsAnew() throws {
         let writer = try writer()
         for point in ["image.range", "image.header", "image.synced", "image.before-state", "image.before-name", "image.named"] {
