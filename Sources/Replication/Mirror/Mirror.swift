@@ -169,7 +169,7 @@ public enum Mirror {
 
     /// - Parameter source: as the replica's state names it: an absolute path, or where it is on another machine.
     static func standing(_ destination: String, _ source: String, force: Bool) throws -> Standing {
-        guard MirrorImage.exists(destination) else { return .absent }
+        guard try MirrorImage.isThere(destination) else { return .absent }
         let status = try SystemCalls.status(path: destination)
         if status.isDirectory { throw OpenError.isDirectory(path: destination) }
         if !status.isRegularFile { throw OpenError.notARegularFile(path: destination) }

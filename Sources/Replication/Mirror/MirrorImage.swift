@@ -93,15 +93,24 @@ enum MirrorImage {
     static func install(_ temporary: String, as destination: String, replaces: Bool, setsAside: Bool, state: MirrorState) throws -> String? {
         let result: String?? = try StoreFiles.withExclusiveAccess(destination) { () -> String? in
             var aside: String?
-            if setsAside, exists(destination) {
+            if setsAside, try isThere(destination) {
                 let name = "\(destination).replaced-\(MirrorLock.timeText("%Y%m%d-%H%M%S"))-\(getpid())"
                 try keep(destination, as: name)
                 aside = name
             }
+            // The state of an image makes a replica of whatever bears the name.
+            if !replaces, try isThere(destination) { throw SystemError(call: "rename", code: EEXIST, path: destination) }
             KillPoint.reach("image.before-state")
             try state.write(replica: destination, durably: true)
             KillPoint.reach("image.before-name")
-            if replaces { try SystemCalls.rename(temporary, to: destination) } else { try SystemCalls.renameExclusively(temporary, to: destination) }
+            if replaces {
+                try SystemCalls.rename(temporary, to: destination)
+            } else {
+                do { try SystemCalls.renameExclusively(temporary, to: destination) } catch {
+                    try? SystemCalls.unlink(SessionPaths(destination).mirrorState)
+                    throw error
+                }
+            }
             KillPoint.reach("image.named")
             try SystemCalls.syncDirectory(of: destination)
             return aside
@@ -111,6 +120,12 @@ enum MirrorImage {
     }
 
     static func exists(_ path: String) -> Bool { (try? SystemCalls.linkStatus(path: path)) != nil }
+
+    /// The same where it matters: what cannot be looked at is not absent.
+    static func isThere(_ path: String) throws -> Bool {
+        do { _ = try SystemCalls.linkStatus(path: path) } catch let error as SystemError where error.code == ENOENT || error.code == ENOTDIR { return false }
+        return true
+    }
 
     /// A second name for what will be replaced; where the file system knows no second names, the file is renamed.
     private static func keep(_ path: String, as name: String) throws {
