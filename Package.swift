@@ -43,6 +43,8 @@ let package = Package(
         .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels"], path: "Tests/TestParticipant"),
 
         .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
+        // A service in use for a long time: Scripts/soak.
+        .executableTarget(name: "Soak", dependencies: ["SharedStore", "SystemCalls", "TestSupport"], path: "Tests/Soak"),
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"]),
         .testTarget(name: "NotifierTests", dependencies: ["Notifier", "TestSupport", "TestParticipant"]),
         .testTarget(name: "SharedStoreTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
@@ -53,7 +55,7 @@ let package = Package(
             name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "SystemCalls", "TestSupport", "TestParticipant"],
             resources: [.copy("Resources/bundled.realm")]),
         .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "TaskList", "SeedBuilder"]),
-        .testTarget(name: "RealmSyncTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant", "realm-sync"]),
+        .testTarget(name: "RealmSyncTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant", "realm-sync", "Soak"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
         .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),
     ],

@@ -1,5 +1,4 @@
 import Glibc
-import Notifier
 import SharedStore
 import SystemCalls
 
@@ -41,24 +40,8 @@ public final class Archiver {
         public var waitsFor: String?
     }
 
-    /// What is open while the source is at hand.
-    private final class Connection {
-        let participant: Participant
-        let status: SystemCalls.Status
-        let subscription: Subscription
-        let descriptor: Int32
-        /// The version that was archived last; nil where it had to be let go.
-        var base: HeldSnapshot?
-        /// A version that was about to be put when the place failed, and when it was seen: put first, for perhaps it is there.
-        var pending: (HeldSnapshot, UInt64)?
-        init(_ participant: Participant, _ status: SystemCalls.Status, _ subscription: Subscription, _ descriptor: Int32) {
-            self.participant = participant
-            self.status = status
-            self.subscription = subscription
-            self.descriptor = descriptor
-        }
-    }
-    private var connection: Connection?
+    /// Open while the source is at hand.
+    private var connection: SourceSession?
 
     public init(
         source: String, place: any ArchivePlace, options: Archive.Options = Archive.Options(), onStatus: @escaping (Status) -> Void = { _ in },
@@ -88,11 +71,13 @@ public final class Archiver {
                 try follow()
                 // What is held is needed at the end.
                 if !stopped { disconnect() }
-            } catch let error where isTransient(error) {
+            } catch {
+                let cause = (error as? TargetFailure)?.cause ?? error
+                guard isTransient(cause) else { throw cause }
                 disconnect()
                 // What is there is not what we think: the archive is looked at anew, if it is still ours.
-                if case ArchivePlaceError.conflict = error { writer = nil }
-                try failed(error)
+                if case ArchivePlaceError.conflict = cause { writer = nil }
+                failed(cause)
             }
         }
     }
@@ -105,7 +90,9 @@ public final class Archiver {
         defer { end() }
         try open()
         try connect()
-        while let connection, try step(connection) != .nothing { if stopped { break } }
+        do {
+            while let connection, try step(connection) != .nothing { if stopped { break } }
+        } catch let failure as TargetFailure { throw failure.cause }
         if let writer, let base = connection?.base {
             try care(writer, base)
             try writer.flush()
@@ -156,7 +143,7 @@ public final class Archiver {
     }
 
     /// Waits a time that grows with each failure in a row.
-    private func failed(_ error: any Error) throws {
+    private func failed(_ error: any Error) {
         say("\(error)")
         if case ArchiveError.leaseHeld = error { wait(pause.next(atMost: 1000)) } else { wait(pause.next()) }
     }
@@ -177,7 +164,7 @@ public final class Archiver {
     public func status() -> Status {
         let changed = writer?.changedByteCount ?? 0, stored = writer?.storedByteCount ?? 0
         return Status(
-            source: source, place: place.description, sourceVersion: try? connection?.participant.newestVersion(.after(.milliseconds(200))),
+            source: source, place: place.description, sourceVersion: connection?.newestVersion,
             version: writer?.newest?.snapshot.version, versionCount: writer?.count ?? 0,
             writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
     }
@@ -186,29 +173,23 @@ public final class Archiver {
 
     private func connect() throws {
         if let file = try? ImmutableFile(path: source, key: options.key), file.layout.isStreaming { throw ArchiveError.streamingSource(source: source) }
-        let participant = try SessionMembership.join(source, label: label, key: options.key, pinGrace: options.pinGrace)
-        var keeps = false
-        defer { if !keeps { try? participant.close(force: true, leavingPins: false) } }
-        let status = try SystemCalls.status(path: source)
-        var base: HeldSnapshot?
-        if let newest = writer?.newest, let lock = try? participant.acquire(.live, version: newest.snapshot.version) {
-            let held = try HeldSnapshot(participant, lock)
-            if held.snapshot == newest.snapshot, try isArchived(held) { base = held }
+        let fresh = try SourceSession(source, label: label, key: options.key, pinGrace: options.pinGrace, onMessage: options.onMessage)
+        do {
+            if let newest = writer?.newest, let held = try fresh.takeOver(newest.snapshot) {
+                // Held while the archive is asked.
+                fresh.base = held
+                if try !isArchived(held) { fresh.base = nil }
+            } else { try fresh.participant.sweepPredecessors() }
+        } catch {
+            // What was taken over stays for the next try.
+            fresh.close()
+            throw error
         }
-        let subscription = Notifier.shared.subscribe(
-            path: source, options: Notifier.Options(lastSeenVersion: base?.snapshot.version ?? 0, onWarning: { [options] in options.onMessage("\($0)") }),
-            newestVersion: { (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0 })
-        let fresh = Connection(participant, status, subscription, try subscription.eventDescriptor())
-        fresh.base = base
         connection = fresh
-        keeps = true
-        try participant.sweepPredecessors()
     }
 
     private func disconnect() {
-        guard let open = connection else { return }
-        open.subscription.cancel()
-        try? open.participant.close(force: true, leavingPins: options.pinGrace > .zero && open.base != nil)
+        connection?.close()
         connection = nil
         reloads = false
     }
@@ -231,8 +212,8 @@ public final class Archiver {
             if stopped { return }
             guard let connection, !reloads else { return }
             let outcome: Outcome
-            do { outcome = try step(connection) } catch let error where isTransient(error) && isOfPlace(error) {
-                try endure(error, connection)
+            do { outcome = try step(connection) } catch let failure as TargetFailure where isTransient(failure.cause) && isOfPlace(failure.cause) {
+                endure(failure.cause, connection)
                 continue
             }
             failingSince = nil
@@ -242,10 +223,10 @@ public final class Archiver {
             case .archived: continue
             case .notDurable: wait(5)
             case .nothing:
-                if isReplaced(connection) { return options.onMessage("another file stands at \(source), or none") }
+                if connection.isReplaced { return options.onMessage("another file stands at \(source), or none") }
                 // Quick commits one after the other are taken together: images and merging are for when there is time.
                 wait(Archiver.idleMilliseconds, [connection.descriptor])
-                _ = connection.subscription.takeEvents()
+                connection.takeEvents()
             }
         }
     }
@@ -253,60 +234,61 @@ public final class Archiver {
     /// The notifier tells of everything; this is only how often we look by ourselves.
     private static let idleMilliseconds: Int32 = 5000
 
+    /// The place is away or full; what it has of the archive is what we think.
     private func isOfPlace(_ error: any Error) -> Bool {
         switch error {
-        case ArchivePlaceError.unavailable: true
-        case let error as SystemError: error.path.hasPrefix(place.description)
+        case ArchivePlaceError.unavailable, is SystemError: true
         default: false
         }
     }
 
     /// The place cannot be written to: what is held stays held for a time.
-    private func endure(_ error: any Error, _ connection: Connection) throws {
+    private func endure(_ error: any Error, _ connection: SourceSession) {
         let now = SystemCalls.monotonicNanoseconds()
         let since = failingSince ?? now
         failingSince = since
-        if now - since > Int64(clamping: options.pinLimit.components.seconds) * 1_000_000_000, let base = connection.base {
+        if now - since > Int64(clamping: options.pinLimit.components.seconds) * 1_000_000_000, connection.base != nil {
             options.onMessage("the source's version is let go: nothing could be stored for too long; what differs will be found by content")
-            base.letGo()
-            connection.base = nil
-            connection.pending = nil
+            connection.letGo()
         }
-        try failed(error)
-    }
-
-    private func isReplaced(_ open: Connection) -> Bool {
-        guard let now = try? SystemCalls.status(path: source) else { return true }
-        return now.inode != open.status.inode || now.device != open.status.device
+        failed(error)
     }
 
     private enum Outcome { case archived, nothing, notDurable }
 
     /// Archives the newest version, if it is another one than that which was archived last.
-    private func step(_ connection: Connection) throws -> Outcome {
+    private func step(_ connection: SourceSession) throws -> Outcome {
         guard let writer else { return .nothing }
-        let participant = connection.participant
-        let (next, seen) = try connection.pending
-            ?? (HeldSnapshot(participant, try participant.acquireNewest(.live)), UInt64(clamping: SystemCalls.realTimeNanoseconds()))
+        let (next, seen) = try connection.pending ?? (connection.newest(), UInt64(clamping: SystemCalls.realTimeNanoseconds()))
         if let base = connection.base, base.snapshot == next.snapshot { return .nothing }
-        guard try next.isDurable(in: participant) else { return .notDurable }
-        try lease.renew()
+        guard try next.isDurable(in: connection.participant) else { return .notDurable }
+        try TargetFailure.mark { try lease.renew() }
+        // Perhaps it is there though putting it failed: put first then.
         connection.pending = (next, seen)
         do {
             if let base = connection.base, next.snapshot.version > base.snapshot.version {
                 let older = try base.extents(), newer = try next.extents()
-                try writer.appendStep(
-                    older.difference(to: newer), next.memory, next.snapshot, history: try next.history(), time: seen, parent: base.memory,
-                    freed: newer.difference(to: older))
-            } else { try appendAcrossAGap(writer, next, seen) }
+                try put {
+                    try writer.appendStep(
+                        older.difference(to: newer), next.memory, next.snapshot, history: try next.history(), time: seen, parent: base.memory,
+                        freed: newer.difference(to: older))
+                }
+            } else { try put { try appendAcrossAGap(writer, next, seen) } }
         } catch let error as FormatError {
             throw ArchiveError.sourceDamaged(source: source, reason: "version \(next.snapshot.version): \(error)")
         }
         connection.pending = nil
         connection.base = next
-        try writer.merge()
-        try care(writer, next)
+        try TargetFailure.mark {
+            try writer.merge()
+            try care(writer, next)
+        }
         return .archived
+    }
+
+    /// Reads a held version, whose damage is the source's, and writes to the place.
+    private func put(_ body: () throws -> Void) throws {
+        do { try body() } catch let error as FormatError { throw error } catch { throw TargetFailure(cause: error) }
     }
 
     /// Differences of so few bytes are stored whatever their share of the file.

@@ -1,5 +1,4 @@
 import Glibc
-import Notifier
 import SharedStore
 import SystemCalls
 
@@ -44,7 +43,7 @@ public final class MirrorFollower {
     /// Ends with the first break of the connection instead of connecting again.
     private let connectsOnce: Bool
     private let label: String
-    private var side: SourceSide?
+    private var side: SourceSession?
     private var sink: (any MirrorSink)?
     private var hasReplica = false
     private var version: UInt64 = 0
@@ -59,25 +58,6 @@ public final class MirrorFollower {
     /// Since when the replica cannot be written to, and whether that was too long.
     private var unwritableSince: Int64?
     private var limitReached = false
-
-    /// What is open at the source's side.
-    private final class SourceSide {
-        let participant: Participant
-        let status: SystemCalls.Status
-        let subscription: Subscription
-        let descriptor: Int32
-        /// V1.
-        var base: HeldSnapshot?
-        /// V2, shipped and not acknowledged.
-        var pending: HeldSnapshot?
-
-        init(_ participant: Participant, _ status: SystemCalls.Status, _ subscription: Subscription) throws {
-            self.participant = participant
-            self.status = status
-            self.subscription = subscription
-            descriptor = try subscription.eventDescriptor()
-        }
-    }
 
     /// Why `follow` has ended.
     private enum End { case stop, reload, sourceChanged, destinationGone, pinLimit }
@@ -153,15 +133,18 @@ public final class MirrorFollower {
                 }
                 sink.disconnect()
                 closeSource()
-            } catch let error where isTransient(error) {
+            } catch {
+                let failure = error as? TargetFailure
+                let cause = failure?.cause ?? error
+                guard isTransient(cause) else { throw cause }
                 sink.disconnect()
-                say("\(error)")
+                say("\(cause)")
                 noteUnwritable()
-                // An image of a replica on this machine stands under its name or is not there: no need to hold what it shows. What fails
-                // at the replica says nothing of the source, which stays open; one left at each try would leave a pin each time.
-                if !(error is WireError) { side?.pending = nil }
+                // An image of a replica on this machine stands under its name or is not there: no need to hold what it shows.
+                if !(cause is WireError) { side?.pending = nil }
                 if limitReached { letGo() }
-                if !(error is WireError) && !isOfDestination(error) { closeSource() }
+                // What fails at the replica says nothing of the source; one left at each try would leave a pin each time.
+                if failure == nil { closeSource() }
                 wait(pause.next())
                 if reloads { closeSource() }
             }
@@ -169,15 +152,10 @@ public final class MirrorFollower {
     }
 
     private func letGo() {
-        if side?.base != nil || side?.pending != nil { options.onMessage("the source's version is let go: the replica could not be written to for too long") }
-        side?.base = nil
-        side?.pending = nil
+        if side?.holds == true { options.onMessage("the source's version is let go: the replica could not be written to for too long") }
+        side?.letGo()
         limitReached = false
         unwritableSince = nil
-    }
-
-    private func isOfDestination(_ error: any Error) -> Bool {
-        (error as? SystemError)?.path.hasPrefix(destination) == true
     }
 
     private func noteUnwritable() {
@@ -219,7 +197,7 @@ public final class MirrorFollower {
     }
 
     public func status() -> Status {
-        let sourceVersion = try? side?.participant.newestVersion(.after(.milliseconds(200)))
+        let sourceVersion = side?.newestVersion
         let behind = sourceVersion == version ? 0 : equalSince.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 }
         return Status(
             source: source, destination: destination, sourceVersion: sourceVersion, version: version, stepCount: stepCount,
@@ -233,10 +211,11 @@ public final class MirrorFollower {
     /// - Returns: false where it was given up for a request.
     private func connect(_ sink: any MirrorSink) throws -> Bool {
         if !hasReplica { hasReplica = sink.hasReplica }
-        if let side, isReplaced(side) { closeSource() }
-        let side = try self.side ?? openSource()
+        if side?.isReplaced == true { closeSource() }
+        let side = try self.side ?? SourceSession(
+            source, label: label, key: options.sourceKey, pinGrace: options.pinGrace, onMessage: options.onMessage)
         self.side = side
-        let position = try sink.connect()
+        let position = try TargetFailure.mark { try sink.connect() }
         wasConnected = true
         if let position {
             hasReplica = true
@@ -251,10 +230,11 @@ public final class MirrorFollower {
         }
         side.pending = nil
         if side.base == nil {
-            let held = try HeldSnapshot(side.participant, try side.participant.acquireNewest(.live))
+            let held = try side.newest()
             // The replica may have it though we never learn so.
-            side.pending = held
-            guard try sink.replace(with: held, source: side.status, pause: pause) else { return false }
+            side.pending = (held, UInt64(SystemCalls.realTimeNanoseconds()))
+            try side.participant.sweepPredecessors()
+            guard try TargetFailure.mark({ try sink.replace(with: held, source: side.status, pause: pause) }) else { return false }
             (side.base, side.pending) = (held, nil)
             know(held.snapshot, sink.line)
             imageCount += 1
@@ -263,47 +243,25 @@ public final class MirrorFollower {
         version = side.base?.snapshot.version ?? 0
         waitsFor = nil
         unwritableSince = nil
-        try side.participant.sweepPredecessors()
         return true
-    }
-
-    private func openSource() throws -> SourceSide {
-        let participant = try SessionMembership.join(source, label: label, key: options.sourceKey, pinGrace: options.pinGrace)
-        do {
-            let status = try SystemCalls.status(path: source)
-            let notifierOptions = Notifier.Options(lastSeenVersion: 0, onWarning: { [options] in options.onMessage("\($0)") })
-            let subscription = Notifier.shared.subscribe(path: source, options: notifierOptions) {
-                (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0
-            }
-            do { return try SourceSide(participant, status, subscription) } catch {
-                subscription.cancel()
-                throw error
-            }
-        } catch {
-            try? participant.close(force: true, leavingPins: false)
-            throw error
-        }
     }
 
     /// Goes on where the replica stands (mirroring.md 8.1): V1 is what the replica has, if the source still has it. `side.base` is nil
     /// afterwards where an image is needed.
-    private func resume(_ side: SourceSide, _ sink: any MirrorSink, _ position: ReplicaPosition) throws {
-        let candidates = [side.base, side.pending].compactMap { $0 }.filter { $0.snapshot == position.snapshot }
-        if let held = candidates.first, position.isNoted, let line = sink.line, line == position.line, knownLines[position.snapshot] == line {
+    private func resume(_ side: SourceSession, _ sink: any MirrorSink, _ position: ReplicaPosition) throws {
+        let found = try side.takeOver(position.snapshot)
+        side.base = nil
+        guard let held = found else { return }
+        if !(position.isNoted && sink.line == position.line && knownLines[position.snapshot] == position.line) {
+            // Held whatever happens to the connection meanwhile.
             side.base = held
-            return
-        }
-        var found = candidates.first
-        if found == nil, let lock = try? side.participant.acquire(.live, version: position.snapshot.version) {
-            let held = try HeldSnapshot(side.participant, lock)
-            if held.snapshot == position.snapshot { found = held }
-        }
-        guard let held = found, try sink.confirm(held) else {
-            side.base = nil
-            return
+            guard try TargetFailure.mark({ try sink.confirm(held) }) else {
+                side.base = nil
+                return
+            }
+            know(held.snapshot, sink.line)
         }
         side.base = held
-        know(held.snapshot, sink.line)
     }
 
     /// The lines of V1 and V2 as this object has shipped them: a replica that tells the same has the same bytes.
@@ -316,9 +274,9 @@ public final class MirrorFollower {
 
     private func closeSource() {
         reloads = false
-        guard let open = side else { return }
-        open.subscription.cancel()
-        try? open.participant.close(force: true, leavingPins: options.pinGrace > .zero && (open.base != nil || open.pending != nil))
+        side?.close()
+        // Numbers tell versions apart only within one session of the source.
+        knownLines.removeAll()
         side = nil
     }
 
@@ -333,15 +291,15 @@ public final class MirrorFollower {
             if stopped { return .stop }
             if reloads { return .reload }
             guard let open = side, let base = open.base else { return .stop }
-            let next = try HeldSnapshot(open.participant, try open.participant.acquireNewest(.live))
+            let next = try open.newest()
             if next.snapshot.version == base.snapshot.version {
                 waitsFor = nil
                 equalSince = SystemCalls.monotonicNanoseconds()
-                if isReplaced(open) { return .sourceChanged }
-                if try !sink.look(newest: next.snapshot.version) { return .destinationGone }
+                if open.isReplaced { return .sourceChanged }
+                if try !TargetFailure.mark({ try sink.look(newest: next.snapshot.version) }) { return .destinationGone }
                 if options.endsWhenEqual { return .stop }
                 wait(sink.lookInterval, [open.descriptor] + (sink.descriptor.map { [$0] } ?? []))
-                _ = open.subscription.takeEvents()
+                open.takeEvents()
                 continue
             }
             if try !next.isDurable(in: open.participant) {
@@ -350,14 +308,14 @@ public final class MirrorFollower {
                 continue
             }
             gatePause = 0
-            if isReplaced(open) { return .sourceChanged }
-            if try !sink.look(newest: next.snapshot.version) { return .destinationGone }
+            if open.isReplaced { return .sourceChanged }
+            if try !TargetFailure.mark({ try sink.look(newest: next.snapshot.version) }) { return .destinationGone }
             let seen = UInt64(SystemCalls.realTimeNanoseconds())
             let step = try MirrorStep(base, next, source: source, checks: isFirst || stepsSinceCheck >= options.checkInterval)
             stepsSinceCheck = isFirst || stepsSinceCheck >= options.checkInterval ? 0 : stepsSinceCheck + 1
             // The replica may have it though we never learn so.
-            open.pending = next
-            guard try sink.ship(step, seen: seen, pause: pause) else {
+            open.pending = (next, seen)
+            guard try TargetFailure.mark({ try sink.ship(step, seen: seen, pause: pause) }) else {
                 if limitReached { return .pinLimit }
                 continue
             }
@@ -380,11 +338,5 @@ public final class MirrorFollower {
         if case .space = why { noteUnwritable() } else { unwritableSince = nil }
         wait(milliseconds, milliseconds > 100 ? sink?.descriptor.map { [$0] } ?? [] : [])
         return !stopped && !reloads && !limitReached
-    }
-
-    /// Another file stands at the source's path, or none.
-    private func isReplaced(_ open: SourceSide) -> Bool {
-        guard let now = try? SystemCalls.status(path: source) else { return true }
-        return now.inode != open.status.inode || now.device != open.status.device
     }
 }

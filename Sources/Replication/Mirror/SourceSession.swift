@@ -1,0 +1,97 @@
+import Notifier
+import SharedStore
+import SystemCalls
+
+/// A source as mirrors and archives take part in its session: a reader that holds one version for long, hears of new ones, and is
+/// succeeded by another one that goes on from what it held.
+///
+/// Used by one thread.
+final class SourceSession {
+    let path: String
+    let participant: Participant
+    /// The file that was opened, whatever stands at the path later.
+    let status: SystemCalls.Status
+    /// Readable when there may be something new.
+    let descriptor: Int32
+    private let subscription: Subscription
+    private let pinGrace: Duration
+
+    /// V1: the version that the target stands at.
+    var base: HeldSnapshot?
+    /// V2, and when it was seen: handed to the target, which has not said yet that it has it.
+    var pending: (held: HeldSnapshot, seen: UInt64)?
+
+    /// - Parameters:
+    ///   - label: the same for all that go on from one another.
+    ///   - pinGrace: so long the version that is held stays when we are gone.
+    init(_ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, onMessage: @escaping @Sendable (String) -> Void) throws {
+        self.path = path
+        self.pinGrace = pinGrace
+        let participant = try SessionMembership.join(path, label: label, key: key, pinGrace: pinGrace)
+        do {
+            status = try SystemCalls.status(path: path)
+            let options = Notifier.Options(lastSeenVersion: 0, onWarning: { onMessage("\($0)") })
+            let subscription = Notifier.shared.subscribe(path: path, options: options) {
+                (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0
+            }
+            do { descriptor = try subscription.eventDescriptor() } catch {
+                subscription.cancel()
+                throw error
+            }
+            self.subscription = subscription
+        } catch {
+            try? participant.close(force: true, leavingPins: false)
+            throw error
+        }
+        self.participant = participant
+    }
+
+    /// Leaves the session; what is held stays for a successor, or is given back where nothing is.
+    func close() {
+        subscription.cancel()
+        try? participant.close(force: true, leavingPins: pinGrace > .zero && holds)
+    }
+
+    var holds: Bool { base != nil || pending != nil }
+
+    func letGo() {
+        base = nil
+        pending = nil
+    }
+
+    func newest() throws -> HeldSnapshot { try HeldSnapshot(participant, try participant.acquireNewest(.live)) }
+
+    /// The version with these numbers, if somebody still holds it, for example a predecessor: it is ours then, and what predecessors have
+    /// left is given back, since it is of no more use to anybody.
+    func takeOver(_ snapshot: Snapshot) throws -> HeldSnapshot? {
+        var found = [base, pending?.held].compactMap { $0 }.first { $0.snapshot == snapshot }
+        if found == nil, let lock = try? participant.acquire(.live, version: snapshot.version) {
+            let held = try HeldSnapshot(participant, lock)
+            if held.snapshot == snapshot { found = held }
+        }
+        try participant.sweepPredecessors()
+        return found
+    }
+
+    /// The newest version, for the status; nil where the session does not answer at once.
+    var newestVersion: UInt64? { try? participant.newestVersion(.after(.milliseconds(200))) }
+
+    /// Another file stands at the path, or none.
+    var isReplaced: Bool {
+        guard let now = try? SystemCalls.status(path: path) else { return true }
+        return now.inode != status.inode || now.device != status.device
+    }
+
+    /// Forgets what `descriptor` has told.
+    func takeEvents() { _ = subscription.takeEvents() }
+}
+
+/// What failed at the side where versions go, not at the source: the source stays open, and what is held of it is held for a time.
+struct TargetFailure: Error {
+    let cause: any Error
+
+    /// Runs what touches the target only, apart from reading versions that are held.
+    static func mark<T>(_ body: () throws -> T) throws -> T {
+        do { return try body() } catch let error as TargetFailure { throw error } catch { throw TargetFailure(cause: error) }
+    }
+}

@@ -1,0 +1,297 @@
+import Foundation
+import Glibc
+import TestSupport
+
+/// One run: the processes, the places, and what is wrong so far.
+final class Soak {
+    let plan: SoakPlan
+    let folder: String
+    let source: String
+    private let targets: [SoakTarget]
+    private let port: Int
+    private var random: SplitMix
+    private var service: SoakProcess?
+    private var server: SoakProcess?
+    private var writer: TestProcess?
+    private var samples: [Sample] = []
+    private var troubles: [String] = []
+    /// A small disk, where one can be mounted.
+    private let smallDisk: String
+    private var hasSmallDisk = false
+    private var restarts = 0
+    private var restartedWhileFull = false
+
+    private struct Sample {
+        var phase: SoakPlan.Phase
+        var service: ProcessFigures, server: ProcessFigures
+        var source: Int, targets: Int, archives: Int, scratch: Int
+    }
+
+    init(_ plan: SoakPlan) throws {
+        self.plan = plan
+        folder = "\(plan.parent)/soak-\(getpid())"
+        source = "\(folder)/source/app.realm"
+        smallDisk = "\(folder)/small-disk"
+        random = SplitMix(seed: plan.seed)
+        targets = SoakTarget.make(plan.mirrors, folder: "\(folder)/targets", served: "\(folder)/served")
+        port = try Self.freePort()
+        for name in ["source", "targets", "served", "small-disk"] {
+            try FileManager.default.createDirectory(atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
+        }
+    }
+
+    deinit {
+        service = nil
+        server = nil
+        writer = nil
+        if hasSmallDisk { umount2(smallDisk, Int32(MNT_DETACH.rawValue)) }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// A port that nobody has now.
+    private static func freePort() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in(), size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let code = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0 }
+        }
+        if !code { throw SoakError("no port to be had") }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    func run() throws -> Bool {
+        print("soak: \(plan.commits) commits, \(plan.mirrors) mirrors, seed \(plan.seed), in \(folder)")
+        if !plan.onlyPace {
+            try prepare()
+            try work()
+            try settle()
+            try compareAll()
+            try checkFlatness()
+            try stopAll()
+        }
+        if plan.rounds > 0 { try SoakPace(plan, folder).run() }
+        for trouble in troubles { print("WRONG: \(trouble)") }
+        print(troubles.isEmpty ? "soak: passed" : "soak: failed")
+        return troubles.isEmpty
+    }
+
+    // MARK: Processes
+
+    private func prepare() throws {
+        hasSmallDisk = mount("tmpfs", smallDisk, "tmpfs", 0, "size=16m") == 0
+        if !hasSmallDisk { print("no small disk can be mounted here: \(String(cString: strerror(errno))); no disk will be full") }
+        try "soak:\(String(repeating: "5a", count: 32))\n".write(toFile: "\(folder)/secret", atomically: true, encoding: .utf8)
+        chmod("\(folder)/secret", 0o600)
+        var text = "[service]\nsocket = \(folder)/status\nlog-level = info\n\n[defaults]\nretry-min = 100ms\nretry-max = 1s\npin-limit = 1h\nkeep = 500\n"
+        for target in targets {
+            switch target.kind {
+            case .folder: text += "[mirror \(target.name)]\nsource = \(source)\ndestination = \(target.path)\n"
+            case .archive: text += "[archive \(target.name)]\nsource = \(source)\narchive = \(target.path)\n"
+            case .wire:
+                let name = (target.path as NSString).lastPathComponent
+                text += "[mirror \(target.name)]\nsource = \(source)\ndestination = realm://127.0.0.1:\(port)/\(name)\npsk-file = \(folder)/secret\n"
+            }
+        }
+        if hasSmallDisk { text += "[mirror small]\nsource = \(source)\ndestination = \(smallDisk)/copy.realm\n" }
+        try text.write(toFile: "\(folder)/service.conf", atomically: true, encoding: .utf8)
+        try startWriter()
+        _ = try commit(10)
+        try startServer()
+        try startService()
+    }
+
+    private func startService() throws {
+        service = try SoakProcess("realm-sync", ["run", "--config", "\(folder)/service.conf"], log: "\(folder)/service.log", niceness: plan.niceness)
+    }
+
+    private func startServer() throws {
+        server = try SoakProcess(
+            "realm-sync", ["serve", "--listen", "127.0.0.1:\(port)", "--root", "\(folder)/served", "--psk-file", "\(folder)/secret"],
+            log: "\(folder)/server.log", niceness: plan.niceness)
+    }
+
+    private func startWriter() throws { writer = try TestProcess(["writer"], executable: "/proc/self/exe") }
+
+    private func stopAll() throws {
+        try service?.end(SIGTERM)
+        try server?.end(SIGTERM)
+        service = nil
+        server = nil
+        if writer?.finish() != 0 { troubles.append("the writer has not ended well") }
+        writer = nil
+    }
+
+    private func commit(_ count: Int) throws -> [Int64] {
+        guard let answer = writer?.ask("run \(source) \(count) 0", within: 600), answer.hasPrefix("ok ") else { throw SoakError("the writer does not answer") }
+        return answer.split(separator: " ").dropFirst(2).compactMap { Int64($0) }
+    }
+
+    private func order(_ command: String) throws {
+        let answer = writer?.ask(command, within: 60) ?? "gone"
+        if !answer.hasPrefix("ok") { throw SoakError("the writer says to '\(command)': \(answer)") }
+    }
+
+    // MARK: The work
+
+    private func work() throws {
+        var done = 0, phase = SoakPlan.Phase.warmUp
+        var times: [Int64] = []
+        let begin = Date()
+        print("   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB")
+        while done < plan.commits {
+            let next = plan.phase(done)
+            if next != phase { try enter(next, from: phase) }
+            phase = next
+            let count = min(plan.piece, plan.commits - done), pieceBegin = Date()
+            times = try commit(count)
+            done += count
+            try look(done, phase, Double(count) / -pieceBegin.timeIntervalSinceNow, percentile(times, 99))
+            if phase == .restarts { try disturb() }
+            if phase == .fullDisk, !restartedWhileFull, done * 2 > plan.commits {
+                // Whoever begins with a full disk must cope as well.
+                restartedWhileFull = true
+                restarts += 1
+                try service?.end(SIGKILL)
+                try startService()
+            }
+        }
+        if phase == .fullDisk { try enter(.peace, from: phase) }
+        print("\(done) commits in \(Int(-begin.timeIntervalSinceNow)) s, \(restarts) restarts")
+    }
+
+    private func enter(_ phase: SoakPlan.Phase, from old: SoakPlan.Phase) throws {
+        let filler = "\(smallDisk)/filler"
+        if old == .fullDisk, hasSmallDisk {
+            let state = try streams()["small"]
+            let told = "\(state?["state"] ?? "?") \(state?["waitsFor"] ?? state?["lastError"] ?? "")"
+            if !told.contains("space") { troubles.append("the full disk is not told of: \(state ?? [:])") } else { print("the full disk: \(told)") }
+            unlink(filler)
+            try order("shrink \(source)")
+        }
+        if phase == .fullDisk, hasSmallDisk {
+            let descriptor = open(filler, O_WRONLY | O_CREAT, 0o600)
+            let block = [UInt8](repeating: 0, count: 65536)
+            while write(descriptor, block, block.count) > 0 {}
+            while write(descriptor, block, 512) > 0 {}
+            close(descriptor)
+            try order("grow \(source) 4000000")
+        }
+    }
+
+    /// Stops or kills somebody, and starts him again.
+    private func disturb() throws {
+        restarts += 1
+        let signal = random.next() % 2 == 0 ? SIGTERM : SIGKILL
+        switch random.next() % 4 {
+        case 0, 1:
+            try service?.end(signal)
+            try startService()
+        case 2:
+            try server?.end(signal)
+            try startServer()
+        default:
+            if signal == SIGKILL { writer?.kill() } else { writer?.finish() }
+            try startWriter()
+        }
+    }
+
+    private func look(_ done: Int, _ phase: SoakPlan.Phase, _ rate: Double, _ p99: Double) throws {
+        guard let service, let server else { return }
+        if !service.isRunning || !server.isRunning { throw SoakError("service or server has ended:\n" + service.text.suffix(2000) + server.text.suffix(2000)) }
+        let isScratch: (String) -> Bool = { $0.contains(".part") || $0.contains(".tmp") || $0.contains(".replaced-") }
+        let places = ["targets", "served"].map { "\(folder)/\($0)" }
+        let sample = Sample(
+            phase: phase, service: ProcessFigures(service.identifier), server: ProcessFigures(server.identifier),
+            source: folderUse("\(folder)/source").bytes,
+            targets: places.reduce(0) { $0 + folderUse($1, where: { !$0.contains(".archive") && !isScratch($0) }).bytes },
+            archives: folderUse("\(folder)/targets", where: { $0.contains(".archive") }).bytes,
+            scratch: places.reduce(0) { $0 + folderUse($1, where: isScratch).bytes })
+        samples.append(sample)
+        func column(_ value: some CustomStringConvertible, _ width: Int) -> String { String(repeating: " ", count: max(1, width - "\(value)".count)) + "\(value)" }
+        print(column(done, 10) + "  " + phase.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0) + column(Int(rate), 11) + column(tenths(p99), 9)
+            + " |" + column(tenths(Double(sample.service.residentKilobytes) / 1024), 12) + column(sample.service.descriptors, 5)
+            + column(sample.service.threads, 9) + column(tenths(Double(sample.service.processorMilliseconds) / 1000), 7)
+            + " |" + column(tenths(Double(sample.server.residentKilobytes) / 1024), 11) + column(sample.server.descriptors, 5) + " |"
+            + [sample.source, sample.targets, sample.archives, sample.scratch].map { column(tenths(Double($0) / 1_048_576), 11) }.joined())
+    }
+
+    private func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
+
+    // MARK: The end
+
+    private func streams() throws -> [String: [String: Any]] {
+        let (_, output) = try SoakProcess.run("realm-sync", ["status", "--socket", "\(folder)/status", "--json"])
+        let object = (try? JSONSerialization.jsonObject(with: Data(output.utf8))) as? [String: Any]
+        let list = object?["streams"] as? [[String: Any]] ?? []
+        return Dictionary(list.map { ($0["name"] as? String ?? "", $0) }) { $1 }
+    }
+
+    /// Waits until every target is where the source is.
+    private func settle() throws {
+        guard let answer = writer?.ask("version \(source)"), answer.hasPrefix("ok "), let version = Int(answer.dropFirst(3)) else {
+            throw SoakError("the writer does not answer")
+        }
+        let begin = Date(), limit = Date(timeIntervalSinceNow: 300)
+        var late: [String] = []
+        while limit.timeIntervalSinceNow > 0 {
+            let found = try streams()
+            late = found.filter { $1["version"] as? Int != version }.map { "\($0): \($1)" }
+            if late.isEmpty && found.count >= targets.count {
+                print("all at version \(version) after \(tenths(-begin.timeIntervalSinceNow)) s")
+                return
+            }
+            usleep(50_000)
+        }
+        troubles.append("not at version \(version) after 300 s: \(late.joined(separator: "; "))")
+    }
+
+    private func compareAll() throws {
+        func expect(_ arguments: [String], _ what: String) throws {
+            let (code, output) = try SoakProcess.run("realm-sync", arguments)
+            if code != 0 { troubles.append("\(what): \(arguments.joined(separator: " ")) says \(code): \(output)") }
+        }
+        try expect(["verify", source], "the source")
+        for target in targets {
+            if target.kind == .archive {
+                try expect(["verify", target.path, "--scratch", folder], target.name)
+                let restored = "\(folder)/restored.realm"
+                try expect(["restore", target.path, restored], target.name)
+                try expect(["compare", source, restored], target.name)
+                for name in [restored, restored + ".lock", restored + ".note"] { unlink(name) }
+                continue
+            }
+            try expect(["verify", target.path], target.name)
+            try expect(["compare", source, target.path], target.name)
+        }
+        if hasSmallDisk { try expect(["compare", source, "\(smallDisk)/copy.realm"], "the copy on the small disk") }
+        print("compared and verified: \(targets.count + (hasSmallDisk ? 1 : 0)) copies")
+    }
+
+    /// Compares the first and the last third of the peaceful time: nothing may have grown.
+    private func checkFlatness() throws {
+        let peace = samples.filter { $0.phase == .peace }
+        guard peace.count >= 6 else { return }
+        let third = peace.count / 3
+        func compare(_ name: String, slack: Int, _ value: (Sample) -> Int) {
+            let first = peace.prefix(third).map(value).sorted()[third / 2], last = peace.suffix(third).map(value).sorted()[third / 2]
+            print("\(name): \(first) in the first third of the peaceful time, \(last) in the last")
+            if last > first + first / 4 + slack { troubles.append("\(name) has grown from \(first) to \(last)") }
+        }
+        compare("service, memory in KB", slack: 16_384) { $0.service.residentKilobytes }
+        compare("service, descriptors", slack: 4) { $0.service.descriptors }
+        compare("server, memory in KB", slack: 16_384) { $0.server.residentKilobytes }
+        compare("server, descriptors", slack: 4) { $0.server.descriptors }
+        compare("source, bytes", slack: 1 << 20) { $0.source }
+        compare("targets, bytes", slack: 4 << 20) { $0.targets }
+        compare("archives, bytes", slack: 16 << 20) { $0.archives }
+        compare("scratch, bytes", slack: 4 << 20) { $0.scratch }
+    }
+}
+
+/// In microseconds.
+func percentile(_ times: [Int64], _ percent: Int) -> Double {
+    times.isEmpty ? 0 : Double(times.sorted()[min(times.count - 1, times.count * percent / 100)]) / 1000
+}
