@@ -10,6 +10,8 @@ final class TinyBucket: @unchecked Sendable {
     struct Request {
         var method = ""
         var path = ""
+        /// Path and query as they came.
+        var target = ""
         var query: [String: String] = [:]
         var headers: [String: String] = [:]
         var body: [UInt8] = []
@@ -88,6 +90,7 @@ final class TinyBucket: @unchecked Sendable {
             let first = lines[0].split(separator: " ")
             guard first.count == 3 else { return }
             request.method = String(first[0])
+            request.target = String(first[1])
             let target = first[1].split(separator: "?", maxSplits: 1)
             request.path = String(target[0]).removingPercentEncoding ?? ""
             for pair in target.count > 1 ? target[1].split(separator: "&") : [] {
@@ -155,6 +158,7 @@ final class TinyBucket: @unchecked Sendable {
         }
         guard request.path == "/b/" || request.path.hasPrefix("/b/") else { return error(404, "NoSuchBucket") }
         guard request.headers["authorization"]?.hasPrefix("AWS4-HMAC-SHA256 Credential=key/") ?? false else { return error(403, "AccessDenied") }
+        if let flaw = TinySignature.flaw(in: request, target: request.target, secret: "secret") { return error(403, "SignatureDoesNotMatch: \(flaw)") }
         let key = String(request.path.dropFirst(3))
         switch request.method {
         case "GET" where key.isEmpty && request.query["uploads"] != nil:

@@ -69,7 +69,10 @@ final class HTTPClient {
         CCurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         if let range { CCurl_set_text(handle, CURLOPT_RANGE, "\(range.lowerBound)-\(range.upperBound)") }
         if method == "HEAD" { CCurl_set_long(handle, CURLOPT_NOBODY, 1) }
-        var lines = headers + ["Expect:"]
+        // Large bodies are announced, and sent whether the server says that it expects them or not. To switch that off by an empty
+        // header would be signed as one, and sent to nobody: servers that check signatures then refuse every request.
+        CCurl_set_long(handle, CURLOPT_EXPECT_100_TIMEOUT_MS, 1)
+        var lines = headers
         if let signer {
             CCurl_set_text(handle, CURLOPT_AWS_SIGV4, "aws:amz:\(signer.region):s3")
             CCurl_set_text(handle, CURLOPT_USERNAME, signer.accessKey)
