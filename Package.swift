@@ -44,7 +44,7 @@ let package = Package(
 
         .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
         // A service in use for a long time: Scripts/soak.
-        .executableTarget(name: "Soak", dependencies: ["SharedStore", "SystemCalls", "TestSupport"], path: "Tests/Soak"),
+        .executableTarget(name: "Soak", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Soak"),
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"]),
         .testTarget(name: "NotifierTests", dependencies: ["Notifier", "TestSupport", "TestParticipant"]),
         .testTarget(name: "SharedStoreTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),

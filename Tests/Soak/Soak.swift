@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import TestSupport
 
 /// One run: the processes, the places, and what is wrong so far.
 final class Soak {
@@ -9,10 +8,10 @@ final class Soak {
     let source: String
     private let targets: [SoakTarget]
     private let port: Int
-    private var random: SplitMix
+    private var random: SoakRandom
     private var service: SoakProcess?
     private var server: SoakProcess?
-    private var writer: TestProcess?
+    private var writer: SoakWriterProcess?
     private var samples: [Sample] = []
     private var troubles: [String] = []
     /// A small disk, where one can be mounted.
@@ -32,7 +31,7 @@ final class Soak {
         folder = "\(plan.parent)/soak-\(getpid())"
         source = "\(folder)/source/app.realm"
         smallDisk = "\(folder)/small-disk"
-        random = SplitMix(seed: plan.seed)
+        random = SoakRandom(seed: plan.seed)
         targets = SoakTarget.make(plan.mirrors, folder: "\(folder)/targets", served: "\(folder)/served")
         port = try Self.freePort()
         for name in ["source", "targets", "served", "small-disk"] {
@@ -113,7 +112,7 @@ final class Soak {
             log: "\(folder)/server.log", niceness: plan.niceness)
     }
 
-    private func startWriter() throws { writer = try TestProcess(["writer"], executable: "/proc/self/exe") }
+    private func startWriter() throws { writer = try SoakWriterProcess() }
 
     private func stopAll() throws {
         try service?.end(SIGTERM)
@@ -125,13 +124,13 @@ final class Soak {
     }
 
     private func commit(_ count: Int) throws -> [Int64] {
-        guard let answer = writer?.ask("run \(source) \(count) 0", within: 600), answer.hasPrefix("ok ") else { throw SoakError("the writer does not answer") }
-        return answer.split(separator: " ").dropFirst(2).compactMap { Int64($0) }
+        try order("run \(source) \(count) 0").split(separator: " ").dropFirst().compactMap { Int64($0) }
     }
 
-    private func order(_ command: String) throws {
-        let answer = writer?.ask(command, within: 60) ?? "gone"
-        if !answer.hasPrefix("ok") { throw SoakError("the writer says to '\(command)': \(answer)") }
+    @discardableResult
+    private func order(_ command: String) throws -> Substring {
+        guard let writer else { throw SoakError("there is no writer") }
+        return try writer.order(command)
     }
 
     // MARK: The work
@@ -165,9 +164,14 @@ final class Soak {
     private func enter(_ phase: SoakPlan.Phase, from old: SoakPlan.Phase) throws {
         let filler = "\(smallDisk)/filler"
         if old == .fullDisk, hasSmallDisk {
-            let state = try streams()["small"]
-            let told = "\(state?["state"] ?? "?") \(state?["waitsFor"] ?? state?["lastError"] ?? "")"
-            if !told.contains("space") { troubles.append("the full disk is not told of: \(state ?? [:])") } else { print("the full disk: \(told)") }
+            var told = ""
+            let limit = Date(timeIntervalSinceNow: 120)
+            while !told.contains("space"), limit.timeIntervalSinceNow > 0 {
+                let state = try streams()["small"] ?? [:]
+                told = ["state", "waitsFor", "lastError"].compactMap { state[$0] as? String }.joined(separator: ", ")
+                if !told.contains("space") { usleep(50_000) }
+            }
+            if told.contains("space") { print("the full disk: \(told)") } else { troubles.append("the full disk is not told of: \(told)") }
             unlink(filler)
             try order("shrink \(source)")
         }
@@ -184,8 +188,8 @@ final class Soak {
     /// Stops or kills somebody, and starts him again.
     private func disturb() throws {
         restarts += 1
-        let signal = random.next() % 2 == 0 ? SIGTERM : SIGKILL
-        switch random.next() % 4 {
+        let signal = random.next(below: 2) == 0 ? SIGTERM : SIGKILL
+        switch random.next(below: 4) {
         case 0, 1:
             try service?.end(signal)
             try startService()
@@ -193,7 +197,7 @@ final class Soak {
             try server?.end(signal)
             try startServer()
         default:
-            if signal == SIGKILL { writer?.kill() } else { writer?.finish() }
+            if signal == SIGKILL { writer?.kill() } else if writer?.finish() != 0 { troubles.append("the writer has not ended well") }
             try startWriter()
         }
     }
@@ -231,21 +235,19 @@ final class Soak {
 
     /// Waits until every target is where the source is.
     private func settle() throws {
-        guard let answer = writer?.ask("version \(source)"), answer.hasPrefix("ok "), let version = Int(answer.dropFirst(3)) else {
-            throw SoakError("the writer does not answer")
-        }
+        let version = Int(try order("version \(source)"))
         let begin = Date(), limit = Date(timeIntervalSinceNow: 300)
         var late: [String] = []
         while limit.timeIntervalSinceNow > 0 {
             let found = try streams()
             late = found.filter { $1["version"] as? Int != version }.map { "\($0): \($1)" }
             if late.isEmpty && found.count >= targets.count {
-                print("all at version \(version) after \(tenths(-begin.timeIntervalSinceNow)) s")
+                print("all at version \(version ?? 0) after \(tenths(-begin.timeIntervalSinceNow)) s")
                 return
             }
             usleep(50_000)
         }
-        troubles.append("not at version \(version) after 300 s: \(late.joined(separator: "; "))")
+        troubles.append("not at version \(version ?? 0) after 300 s: \(late.joined(separator: "; "))")
     }
 
     private func compareAll() throws {
@@ -273,7 +275,7 @@ final class Soak {
     /// Compares the first and the last third of the peaceful time: nothing may have grown.
     private func checkFlatness() throws {
         let peace = samples.filter { $0.phase == .peace }
-        guard peace.count >= 6 else { return }
+        guard peace.count >= 18 else { return print("too short to say whether something grows") }
         let third = peace.count / 3
         func compare(_ name: String, slack: Int, _ value: (Sample) -> Int) {
             let first = peace.prefix(third).map(value).sorted()[third / 2], last = peace.suffix(third).map(value).sorted()[third / 2]

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import TestSupport
 
 /// What mirrors cost those who write: the same commits, by one process, to a file without a mirror, one with one mirror and one with
 /// many, in short blocks by turns, so that whatever else happens on the machine happens to all of them.
@@ -9,7 +8,7 @@ import TestSupport
 struct SoakPace {
     private let plan: SoakPlan
     private let folder: String
-    private var random: SplitMix
+    private var random: SoakRandom
 
     private struct Mode {
         let name: String
@@ -26,24 +25,26 @@ struct SoakPace {
     init(_ plan: SoakPlan, _ folder: String) throws {
         self.plan = plan
         self.folder = "\(folder)/pace"
-        random = SplitMix(seed: plan.seed)
+        random = SoakRandom(seed: plan.seed)
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: true)
     }
 
     private func file(_ mode: Int, _ kind: Int) -> String { "\(folder)/file-\(mode)-\(kind).realm" }
 
     mutating func run() throws {
-        let memory = ScratchDirectory("SoakPace", inMemory: true)
+        let memory = (FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()) + "/soak-pace-\(getpid())"
+        try FileManager.default.createDirectory(atPath: memory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: memory) }
         var text = "[service]\nsocket = \(folder)/status\n"
         for mode in Self.modes.indices {
             for kind in 1...2 {
                 for copy in 0..<(kind == 1 ? 1 : plan.mirrors) {
-                    text += "[mirror m\(mode)-\(kind)-\(copy)]\nsource = \(file(mode, kind))\ndestination = \(memory.path)/copy-\(mode)-\(kind)-\(copy).realm\n"
+                    text += "[mirror m\(mode)-\(kind)-\(copy)]\nsource = \(file(mode, kind))\ndestination = \(memory)/copy-\(mode)-\(kind)-\(copy).realm\n"
                 }
             }
         }
         try text.write(toFile: "\(folder)/service.conf", atomically: true, encoding: .utf8)
-        let writer = try TestProcess(["writer"], executable: "/proc/self/exe")
+        let writer = try SoakWriterProcess()
         for (mode, what) in Self.modes.enumerated() { _ = try pace(writer, mode, what, 20, [0, 1, 2]) }
         let service = try SoakProcess("realm-sync", ["run", "--config", "\(folder)/service.conf"], log: "\(folder)/service.log", niceness: plan.niceness)
         let limit = Date(timeIntervalSinceNow: 60)
@@ -67,22 +68,20 @@ struct SoakPace {
             }
         }
         try service.end(SIGTERM)
-        writer.finish()
+        if writer.finish() != 0 { throw SoakError("the writer has not ended well") }
     }
 
     private mutating func shuffled() -> [Int] {
         var kinds = [0, 1, 2]
-        for i in [2, 1] { kinds.swapAt(i, Int(random.next() % UInt64(i + 1))) }
+        for i in [2, 1] { kinds.swapAt(i, random.next(below: i + 1)) }
         return kinds
     }
 
     private func fixed(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
 
-    private func pace(_ writer: TestProcess, _ mode: Int, _ what: Mode, _ count: Int, _ kinds: [Int]) throws -> [Int64] {
+    private func pace(_ writer: SoakWriterProcess, _ mode: Int, _ what: Mode, _ count: Int, _ kinds: [Int]) throws -> [Int64] {
         let paths = kinds.map { file(mode, $0) }.joined(separator: " ")
-        let answer = writer.ask("pace \(count) \(what.pause) \(what.isSynced ? 1 : 0) \(paths)", within: 300)
-        guard answer.hasPrefix("ok ") else { throw SoakError("the writer says: \(answer)") }
-        return answer.split(separator: " ").dropFirst().compactMap { Int64($0) }
+        return try writer.order("pace \(count) \(what.pause) \(what.isSynced ? 1 : 0) \(paths)").split(separator: " ").compactMap { Int64($0) }
     }
 
     private func isEqual() -> Bool {

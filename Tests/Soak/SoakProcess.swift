@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import TestSupport
 
 /// A program of this package that runs in the background; what it says goes into a file.
 final class SoakProcess {
@@ -12,7 +11,7 @@ final class SoakProcess {
         if !FileManager.default.fileExists(atPath: log) { FileManager.default.createFile(atPath: log, contents: nil) }
         guard let handle = FileHandle(forWritingAtPath: log) else { throw SoakError("\(log) cannot be written") }
         try handle.seekToEnd()
-        let path = TestProcess.path(name)
+        let path = Self.path(name)
         process.executableURL = URL(fileURLWithPath: niceness == 0 ? path : "/usr/bin/nice")
         process.arguments = niceness == 0 ? arguments : ["-n", "\(niceness)", path] + arguments
         process.standardInput = FileHandle.nullDevice
@@ -23,6 +22,11 @@ final class SoakProcess {
     }
 
     deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+    /// The programs of a build lie side by side.
+    static func path(_ name: String) -> String {
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name).path
+    }
 
     var identifier: Int32 { process.processIdentifier }
     var isRunning: Bool { process.isRunning }
@@ -41,7 +45,7 @@ final class SoakProcess {
     /// Runs a program to its end; its exit code and what it said.
     static func run(_ name: String, _ arguments: [String]) throws -> (code: Int32, output: String) {
         let process = Process(), output = Pipe()
-        process.executableURL = URL(fileURLWithPath: TestProcess.path(name))
+        process.executableURL = URL(fileURLWithPath: path(name))
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
@@ -57,6 +61,65 @@ final class SoakProcess {
 struct SoakError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+}
+
+/// A `SoakWriter`, which gets an order a line and answers each with a line.
+final class SoakWriterProcess {
+    private let process = Process()
+    private let input = Pipe(), output = Pipe()
+    private var buffer: [UInt8] = []
+
+    init() throws {
+        signal(SIGPIPE, SIG_IGN)
+        process.executableURL = URL(fileURLWithPath: SoakProcess.path("Soak"))
+        process.arguments = ["writer"]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+    }
+
+    deinit { if process.isRunning { kill() } }
+
+    /// - Throws: where the answer is an error, or does not come in time.
+    func order(_ line: String, within seconds: Double = 600) throws -> Substring {
+        try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+        let limit = Date(timeIntervalSinceNow: seconds), descriptor = output.fileHandleForReading.fileDescriptor
+        var chunk = [UInt8](repeating: 0, count: 65536)
+        while buffer.last != UInt8(ascii: "\n") {
+            var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let left = limit.timeIntervalSinceNow
+            guard left > 0, poll(&poller, 1, Int32(left * 1000) + 1) > 0 else { throw SoakError("the writer does not answer '\(line)'") }
+            let count = read(descriptor, &chunk, chunk.count)
+            guard count > 0 else { throw SoakError("the writer has ended at '\(line)'") }
+            buffer += chunk[..<count]
+        }
+        let answer = String(decoding: buffer.dropLast(), as: UTF8.self)
+        buffer = []
+        guard answer.hasPrefix("ok") else { throw SoakError("the writer says to '\(line)': \(answer)") }
+        return answer.dropFirst(3)
+    }
+
+    func kill() {
+        Glibc.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// The exit code.
+    func finish() -> Int32 {
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+}
+
+/// Random numbers from a seed.
+struct SoakRandom {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next(below limit: Int) -> Int {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return Int(state >> 33) % limit
+    }
 }
 
 /// What a process uses at one moment, as the system tells.

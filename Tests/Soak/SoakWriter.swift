@@ -10,6 +10,7 @@ import SystemCalls
 /// pace COUNT PAUSE SYNCED FILE...  the same commits to each file in turn, with syncs or without, each timed
 /// grow FILE BYTES                  one commit that makes the file so much larger
 /// shrink FILE                      one that gives the space back
+/// lag FILE COPY COUNT PAUSE LIMIT  synced commits, each followed by looking at the copy until it shows it, at most for so many milliseconds
 /// version FILE
 /// ```
 /// Each answer is a line: `ok ...` with what was asked for, or `error ...`.
@@ -49,6 +50,11 @@ enum SoakWriter {
                 case "shrink":
                     try file(words[1]).shrink()
                     print("ok")
+                case "lag":
+                    guard words.count == 6, let count = Int(words[3]), let pause = UInt32(words[4]), let limit = Int64(words[5]) else { return 64 }
+                    let file = try file(words[1], synced: true)
+                    let (times, missed, unreadable) = try file.lag(of: String(words[2]), count: count, pause: pause, limit: limit * 1_000_000)
+                    print("ok \(missed) \(unreadable) \(times.joined)")
                 case "version": print("ok \(try file(words[1]).version())")
                 default: print("error unknown command")
                 }
@@ -90,6 +96,34 @@ final class SoakFile {
             }
         }
         turn = Int(truncatingIfNeeded: try version())
+    }
+
+    /// How long after a commit a copy shows it, in nanoseconds; how often it did not in time, and how often it could not be read.
+    func lag(of copy: String, count: Int, pause: UInt32, limit: Int64) throws -> (times: [Int64], missed: Int, unreadable: Int) {
+        var times: [Int64] = [], missed = 0, unreadable = 0
+        for _ in 0..<count {
+            _ = try commit(1, pause: 0)
+            let key = keys[turn * 7919 % keys.count], begin = SystemCalls.monotonicNanoseconds()
+            var isSeen = false
+            while !isSeen, SystemCalls.monotonicNanoseconds() - begin < limit {
+                do { isSeen = try number(of: key, in: copy) == turn } catch let error as OpenError {
+                    // Not there at this moment, or not to be read.
+                    if case .fileNotFound = error {} else { unreadable += 1 }
+                } catch { unreadable += 1 }
+                if !isSeen { usleep(500) }
+            }
+            if isSeen { times.append(SystemCalls.monotonicNanoseconds() - begin) } else { missed += 1 }
+            usleep(pause)
+        }
+        return (times, missed, unreadable)
+    }
+
+    private func number(of key: ObjectKey, in copy: String) throws -> Int? {
+        let file = try ImmutableFile(path: copy)
+        return try withExtendedLifetime(file) {
+            guard let table = try file.group.table(ofClass: "Item"), let column = table.column(named: "number") else { return nil }
+            return try table.find(key)?.int(column)
+        }
     }
 
     func grow(by count: Int) throws {

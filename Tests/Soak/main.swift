@@ -38,7 +38,12 @@ while let argument = arguments.popFirst() {
     default: usage("unknown argument \(argument)")
     }
 }
-do { exit(try Soak(plan).run() ? 0 : 1) } catch {
-    FileHandle.standardError.write(Data("Soak: \(error)\n".utf8))
-    exit(1)
+
+/// Everything is cleared away when it returns.
+func run(_ plan: SoakPlan) -> Int32 {
+    do { return try Soak(plan).run() ? 0 : 1 } catch {
+        FileHandle.standardError.write(Data("Soak: \(error)\n".utf8))
+        return 1
+    }
 }
+exit(run(plan))
