@@ -2,6 +2,7 @@ import Foundation
 
 /// A process that tests start, stop and kill: the first argument names the group of commands, the rest is its business.
 let groups: [String: @MainActor ([String]) throws -> Int32] = [
+    "archive": runArchiveCommand,
     "notifier": runNotifierCommand,
     "realm": runRealmCommand,
     "session": runSessionCommands,
