@@ -1,5 +1,5 @@
 // Prints what this package does on this machine, beside SQLite and LMDB doing the same work in the same run.
-// Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|encryption|objects|mirror|notice]...
+// Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|encryption|objects|mirror|idle|notice]...
 import Glibc
 
 func runBenchmarks() throws {
@@ -26,6 +26,7 @@ func runBenchmarks() throws {
     if wants("encryption") { try EncryptionBenchmark.run(place, count: count) }
     if wants("objects") { try ObjectBenchmark.run(place, count: count) }
     if wants("mirror") { try MirrorBenchmark.run(place, count: count) }
+    if wants("idle") { try IdleBenchmark.run(place) }
     if wants("notice") { try NoticeBenchmark.run(place, program: "/proc/self/exe") }
 }
 

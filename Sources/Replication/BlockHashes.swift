@@ -18,12 +18,13 @@ public struct BlockHashes: Equatable, Sendable {
     /// Hashes a version that is held.
     ///
     /// - Throws: `FormatError` where its free lists are damaged, what reading throws.
-    public init(memory: Memory, snapshot: Snapshot, extents: FreeExtents) throws {
+    /// - Parameter givesBack: see `Memory.giveBack`.
+    public init(memory: Memory, snapshot: Snapshot, extents: FreeExtents, givesBack: Bool = false) throws {
         self.snapshot = snapshot
         let count = Self.blockCount(snapshot.logicalSize)
         hashes = []
         hashes.reserveCapacity(count)
-        try Self.hash(memory, extents.usedRanges(), blocks: 0..<count) { hashes.append($1) }
+        try Self.hash(memory, extents.usedRanges(), blocks: 0..<count, givesBack: givesBack) { hashes.append($1) }
     }
 
     init(snapshot: Snapshot, hashes: [UInt64]) {
@@ -35,7 +36,9 @@ public struct BlockHashes: Equatable, Sendable {
 
     /// Hashes the blocks of `blocks` in ascending order.
     /// - Parameter used: ascending, not touching.
-    static func hash(_ memory: Memory, _ used: [Range<Int>], blocks: some Sequence<Int>, _ body: (_ block: Int, _ hash: UInt64) -> Void) throws {
+    static func hash(
+        _ memory: Memory, _ used: [Range<Int>], blocks: some Sequence<Int>, givesBack: Bool = false, _ body: (_ block: Int, _ hash: UInt64) -> Void
+    ) throws {
         let hasher = Checksum.Narrow()
         var i = 0
         for block in blocks {
@@ -47,6 +50,7 @@ public struct BlockHashes: Equatable, Sendable {
                 let from = max(low, used[j].lowerBound), to = min(high, used[j].upperBound)
                 withUnsafeBytes(of: (UInt64(from), UInt64(to))) { hasher.update($0) }
                 hasher.update(UnsafeRawBufferPointer(start: try memory.bytes(at: from, length: to - from), count: to - from))
+                if givesBack { memory.giveBack(from..<to) }
                 j += 1
             }
             body(block, hasher.finish())

@@ -80,6 +80,35 @@ final class MirrorEncryptionTests: MirrorTestCase {
         }
     }
 
+    func testAnImageOfAnEncryptedFileTakesNoMoreMemoryThanItsBuffers() throws {
+        let key = try EncryptionKey([UInt8](repeating: 7, count: 64))
+        /// The most that a process needs, in KB, to mirror a file with so many texts of 1 MB.
+        func peak(_ count: Int) throws -> Int {
+            let from = scratch.file("from-\(count).realm"), to = scratch.file("to-\(count).realm")
+            let store = try open(from, key)
+            try makeTable(store)
+            for i in 0..<count {
+                try store.write { transaction in
+                    let table = try transaction.editor.editor(named: "class_Item")
+                    try table.set("text", of: table.createObject(), to: .string(String(repeating: "\(i % 10)", count: 1 << 20)))
+                }
+            }
+            try store.close()
+            let mirror = try TestProcess(["mirror", from, to, "grace=0", "key=7"])
+            XCTAssertTrue(try eventually(60) { FileManager.default.fileExists(atPath: to) })
+            XCTAssertTrue(mirror.ask("status", within: 60).hasPrefix("status "))
+            let text = try String(contentsOfFile: "/proc/\(mirror.processIdentifier)/status", encoding: .utf8)
+            let line = try XCTUnwrap(text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+            mirror.send("stop")
+            mirror.finish()
+            XCTAssertEqual(try JSONExporter.text(ImmutableFile(path: to, key: key).group), try JSONExporter.text(ImmutableFile(path: from, key: key).group))
+            return try XCTUnwrap(line.split(separator: " ").dropLast().last.flatMap { Int($0) })
+        }
+        let small = try peak(1), large = try peak(64)
+        print("peak: \(small) KB for 1 MB, \(large) KB for 64 MB")
+        XCTAssertLessThan(large, small + 24 << 10)
+    }
+
     func testAWrongKeyIsRefusedAndNothingIsMade() throws {
         let store = try open(source, keys[1])
         try makeTable(store)

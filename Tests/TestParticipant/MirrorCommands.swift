@@ -3,7 +3,7 @@ import Glibc
 import Replication
 import SharedStore
 
-/// `TestParticipant mirror SOURCE DEST [force] [kill-at=POINT[:N]] [stop-at=POINT] [grace=SECONDS] [certs=DIR,NAME]`: follows SOURCE until
+/// `TestParticipant mirror SOURCE DEST [force] [kill-at=POINT[:N]] [stop-at=POINT] [grace=SECONDS] [certs=DIR,NAME] [key=BYTE]`: follows SOURCE until
 /// its input ends or says "stop". One of the two may be at a server.
 ///
 /// `TestParticipant serve ROOT certs=DIR,NAME [listen=ADDR] [clients=FILE] [kill-at=POINT[:N]]`: serves, after "listening ADDR".
@@ -20,6 +20,10 @@ func runMirrorCommand(_ arguments: [String]) throws -> Int32 {
         let pair = word.split(separator: "=", maxSplits: 1).map(String.init)
         switch pair[0] {
         case "force": options.force = true
+        case "key":
+            guard let byte = UInt8(pair[1]) else { return 64 }
+            options.sourceKey = try EncryptionKey([UInt8](repeating: byte, count: 64))
+            options.destinationKey = options.sourceKey
         case "grace": options.pinGrace = .seconds(Int(pair[1]) ?? 0)
         case "certs": wire.tls = tlsSettings(pair[1])
         case "ssh": wire.sshProgram = [pair[1]]

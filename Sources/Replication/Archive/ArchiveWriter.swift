@@ -138,6 +138,7 @@ final class ArchiveWriter {
             for range in piece {
                 let bytes = UnsafeRawBufferPointer(start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count)
                 payload.append(contentsOf: bytes)
+                if head.flags.contains(.image) { memory.giveBack(range) }
             }
             var part = head
             part.parentChain = chain

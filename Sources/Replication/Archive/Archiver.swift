@@ -122,7 +122,7 @@ public final class Archiver {
     private func noteHashes() throws {
         guard let writer, let base = connection?.base, base.snapshot == writer.newest?.snapshot else { return }
         if writer.tracked == nil {
-            writer.tracked = TrackedHashes(try BlockHashes(memory: base.memory, snapshot: base.snapshot, extents: try base.extents()))
+            writer.tracked = TrackedHashes(try BlockHashes(memory: base.memory, snapshot: base.snapshot, extents: try base.extents(), givesBack: true))
         } else if writer.tracked?.hashes.snapshot != base.snapshot {
             try writer.tracked?.refresh(memory: base.memory, snapshot: base.snapshot, extents: try base.extents())
         }

@@ -148,14 +148,23 @@ final class Applier {
         }
     }
 
+    private static let comparedByteCount = 1 << 20
+
     /// Compares the used bytes of a version here and in the source.
     func holdsTheSame(as source: HeldSnapshot) throws -> Bool {
         // The ranges of the source's version end before the end of ours: both have the same size.
         let view = try participant.file.view(of: source.snapshot)
         return try withExtendedLifetime((view, source)) {
             for range in try source.extents().usedRanges() {
-                let theirs = try source.memory.bytes(at: range.lowerBound, length: range.count)
-                if memcmp(theirs, try view.memory.bytes(at: range.lowerBound, length: range.count), range.count) != 0 { return false }
+                var at = range.lowerBound
+                while at < range.upperBound {
+                    let piece = at..<min(range.upperBound, at + Applier.comparedByteCount)
+                    let theirs = try source.memory.bytes(at: at, length: piece.count), ours = try view.memory.bytes(at: at, length: piece.count)
+                    if memcmp(theirs, ours, piece.count) != 0 { return false }
+                    source.memory.giveBack(piece)
+                    view.memory.giveBack(piece)
+                    at = piece.upperBound
+                }
             }
             return true
         }

@@ -40,6 +40,7 @@ enum MirrorImage {
                     let count = min(chunkByteCount, range.upperBound - at)
                     try file.write(UnsafeRawBufferPointer(start: try memory.bytes(at: at, length: count), count: count), at: at)
                     if key != nil { try file.flush() }
+                    memory.giveBack(at..<at + count)
                     at += count
                     done += count
                     try progress(done, total)

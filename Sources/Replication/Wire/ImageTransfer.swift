@@ -76,6 +76,7 @@ struct ImageSender {
                     let bytes = UnsafeRawBufferPointer(start: try held.memory.bytes(at: at, length: count), count: count)
                     hash.update(bytes)
                     block += bytes
+                    held.memory.giveBack(at..<at + count)
                     at += count
                     if block.count == Frame.blockByteCount { try endBlock() }
                 }

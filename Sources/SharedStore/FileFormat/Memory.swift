@@ -47,6 +47,8 @@ open class PageSource {
     open func prepare(_ start: Int, _ end: Int) throws {}
     /// Another version is about to be read: whatever was made readable before is checked again at its next touch.
     open func invalidate() {}
+    /// What was read of `[start, end)` is not needed any more. Only where nobody else reads there, and no pointer into it is kept.
+    open func giveBack(_ start: Int, _ end: Int) {}
 }
 
 /// A handle on `MemoryState`: two words are loaded to turn a ref into an address, nothing is retained.
@@ -68,6 +70,12 @@ open class PageSource {
             try pager._withUnsafeGuaranteedRef { try $0.prepare(ref, end) }
         }
         return UnsafeRawPointer(s.pointee.base) + ref
+    }
+
+    /// Memory that was needed to read `range`, where reading needs any, goes back to the system; the bytes can be read again. For
+    /// whoever reads a whole file once and is the only one who reads it: pointers into the range must not be used any more.
+    public func giveBack(_ range: Range<Int>) {
+        state.pointee.pager?._withUnsafeGuaranteedRef { $0.giveBack(range.lowerBound, range.upperBound) }
     }
 
     /// The node at `ref`, after checking that header and payload lie inside the version or the arena.

@@ -151,6 +151,22 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         generation.store(next, ordering: .releasing)
     }
 
+    public override func giveBack(_ start: Int, _ end: Int) {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        var page = start >> 12
+        let limit = min((end + PageGeometry.pageByteCount - 1) >> 12, pageCountMax)
+        while page < limit {
+            let first = page
+            while page < limit, !dirty.contains(page) {
+                marks[page] = 0
+                page += 1
+            }
+            if page > first { SystemCalls.discard(base + (first << 12), length: (page - first) << 12) }
+            page += 1
+        }
+    }
+
     /// Copies bytes as they are in the file now, whatever was decrypted before; what was written and not flushed counts.
     func readAnew(_ position: Int, _ count: Int, into target: UnsafeMutableRawPointer) throws {
         pthread_mutex_lock(lock)
