@@ -28,7 +28,7 @@ class DamageTestCase: XCTestCase {
         let path = scratch.file("damaged.realm")
         try Data(damaged.bytes).write(to: URL(fileURLWithPath: path))
         let salvage: Salvage
-        do { salvage = try Salvage(path: path) } catch is FormatError { return } catch is OpenError { return }
+        do { salvage = try Salvage(path: path, scratchFolder: scratch.path) } catch is FormatError { return } catch is OpenError { return }
         let out = scratch.file("out.realm")
         switch salvage.content {
         case .sound(let group):

@@ -6,7 +6,7 @@
 /// is lost and listed. Links to what is lost become null, or leave their list. A class that the chosen version has not whole is taken
 /// from an older one only where that version can read it and the chosen one cannot.
 ///
-/// Memory: of a version without damage none, else the text of what was salvaged.
+/// Memory: some words for each object; their text lies in a scratch file.
 public struct Salvage {
     /// What could not be had.
     public struct Loss: Sendable, Equatable, CustomStringConvertible {
@@ -21,7 +21,7 @@ public struct Salvage {
         /// A version without damage, to be copied as it is. Valid as long as the `Salvage`.
         case sound(Group)
         /// Objects, in the form that `JSONImporter` reads.
-        case objects([UInt8])
+        case objects(TextSpool)
     }
 
     public let chosen: SalvageCandidate
@@ -38,8 +38,10 @@ public struct Salvage {
     /// So many losses are listed.
     public static let lossCountMax = 10_000
 
-    /// - Throws: `OpenError` where nothing can be read; `FormatError` where no version is left in the file.
-    public init(path: String, key: EncryptionKey? = nil) throws {
+    /// - Parameter scratchFolder: gets a file without a name, where no version is sound, for the text of all objects twice.
+    /// - Throws: `OpenError` where nothing can be read; `FormatError` where no version is left in the file; `SystemError` where the scratch
+    ///   file cannot be written.
+    public init(path: String, key: EncryptionKey? = nil, scratchFolder: String) throws {
         let file = DamagedBytes(try FileMapping.open(path: path, key: key))
         self.file = file
         let candidates = file.candidates()
@@ -58,14 +60,15 @@ public struct Salvage {
             throw FormatError(ref: 0, "no version is left: neither the header nor any of \(candidates.count) top arrays leads to tables")
         }
         chosen = first.0
-        var run = SalvageRun()
+        let spool = try TextSpool(folder: scratchFolder)
+        var run = SalvageRun(spool)
         let names = Set(readable.flatMap { $0.1.tableNames.compactMap { Table.className($0) } })
         var classes: [SalvageRun.Class] = []
         for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
             // What the chosen version does not have was removed before.
             guard first.1.tableNames.contains(Table.classPrefix + name) else { continue }
             for (candidate, group) in readable {
-                guard let found = run.read(name, group) else { continue }
+                guard let found = try run.read(name, group) else { continue }
                 if candidate != first.0 { olderClasses.append((name, candidate.snapshot.version)) }
                 classes.append(found)
                 break
@@ -73,7 +76,9 @@ public struct Salvage {
             if classes.last?.name != name { run.lose(name, nil, "its schema cannot be read in any version") }
         }
         let version = (try? first.1.schemaVersion()) ?? -1
-        content = .objects(run.text(classes, schemaVersion: version))
+        let text = try TextSpool(folder: scratchFolder)
+        try run.write(classes, schemaVersion: version, to: text)
+        content = .objects(text)
         losses = run.losses
         lossCount = run.lossCount
         objectCount = classes.reduce(0) { $0 + $1.objects.count }
@@ -98,12 +103,15 @@ struct SalvageRun {
     struct Class {
         var name: String
         var schema: ObjectSchema
-        /// Text of each object, by key, in key order.
-        var objects: [(key: Int64, text: [UInt8])]
+        /// Where the text of each object lies, in key order.
+        var objects: [(key: Int64, text: Range<Int>)]
     }
 
+    private let spool: TextSpool
     private(set) var losses: [Salvage.Loss] = []
     private(set) var lossCount = 0
+
+    init(_ spool: TextSpool) { self.spool = spool }
 
     mutating func lose(_ name: String, _ key: ObjectKey?, _ reason: String) {
         lossCount += 1
@@ -111,13 +119,15 @@ struct SalvageRun {
     }
 
     /// Nil where schema or tree of the class cannot be read at all.
-    mutating func read(_ name: String, _ group: Group) -> Class? {
+    /// - Throws: only where the scratch file cannot be written.
+    mutating func read(_ name: String, _ group: Group) throws -> Class? {
+        var scratchError: (any Error)?
         guard let table = try? group.table(ofClass: name), let schema = try? group.objectSchema(table) else { return nil }
         var found = Class(name: name, schema: schema, objects: [])
         var lost: [(ObjectKey?, String)] = []
         var keys: Set<Int64> = [], primaryKeys: Set<[UInt8]> = []
         table.tree.forEachReadableLeaf(lost: { lost.append((nil, "objects: \($0)")) }) { leaf in
-            for row in 0..<leaf.count {
+            for row in 0..<leaf.count where scratchError == nil {
                 let key = leaf.key(row)
                 do {
                     guard let object = try table.find(key), keys.insert(key.rawValue).inserted else {
@@ -131,10 +141,11 @@ struct SalvageRun {
                             continue
                         }
                     }
-                    found.objects.append((key.rawValue, text))
+                    do { found.objects.append((key.rawValue, try text.withUnsafeBytes { try spool.append($0) })) } catch { scratchError = error }
                 } catch { lost.append((key, "\(error)")) }
             }
         }
+        if let scratchError { throw scratchError }
         for (key, reason) in lost { lose(name, key, reason) }
         return found
     }
@@ -162,43 +173,50 @@ struct SalvageRun {
 
     // MARK: The text
 
-    mutating func text(_ classes: [Class], schemaVersion: Int64) -> [UInt8] {
-        var rewriter = LinkRewriter(classes)
-        var texts: [String: [(key: Int64, text: [UInt8])]] = [:]
-        // Owners first: of the embedded objects only those stay that somebody owns.
-        for one in classes where !one.schema.isEmbedded {
-            texts[one.name] = one.objects.map { ($0.key, rewrite($0, one.name, &rewriter)) }
-        }
-        let owned = rewriter.owned
-        rewriter.notesOwners = false
-        for one in classes where one.schema.isEmbedded {
-            texts[one.name] = one.objects.filter { owned[one.name]?.contains($0.key) ?? false }.map { ($0.key, rewrite($0, one.name, &rewriter)) }
-        }
-        let out = CollectedText()
-        var buffer = JSONBuffer(out.append)
-        buffer.raw("{\"schemaVersion\":")
-        buffer.integer(schemaVersion)
-        buffer.raw(",\"classes\":{")
-        for (index, one) in classes.enumerated() {
-            if index > 0 { buffer.raw(",") }
-            Self.write(one.schema, &buffer)
-            for (position, object) in (texts[one.name] ?? []).enumerated() {
-                if position > 0 { buffer.raw(",") }
-                buffer.raw(String(decoding: object.text, as: UTF8.self))
-                // The sink cannot fail.
-                try? buffer.flushIfFull()
+    /// Writes all that was read as one text, without links to what was lost.
+    mutating func write(_ classes: [Class], schemaVersion: Int64, to out: TextSpool) throws {
+        try spool.withUnsafeBytes { read in
+            var rewriter = LinkRewriter(classes)
+            // Owners first: of the embedded objects only those stay that somebody owns.
+            for one in classes where !one.schema.isEmbedded {
+                for object in one.objects {
+                    _ = rewrite(read, object.text, one.name, &rewriter)
+                    noteLostLinks(rewriter, one.name, object.key)
+                }
             }
-            buffer.raw("]}")
+            let owned = rewriter.owned
+            // The same once more, in the same order, so that the same owners come first.
+            rewriter.forgetOwners()
+            var buffer = JSONBuffer { try out.append($0) }
+            buffer.raw("{\"schemaVersion\":")
+            buffer.integer(schemaVersion)
+            buffer.raw(",\"classes\":{")
+            for (index, one) in classes.enumerated() {
+                if index > 0 { buffer.raw(",") }
+                Self.write(one.schema, &buffer)
+                rewriter.notesOwners = !one.schema.isEmbedded
+                var isFirst = true
+                for object in one.objects where !one.schema.isEmbedded || owned[one.name]?.contains(object.key) ?? false {
+                    if !isFirst { buffer.raw(",") }
+                    isFirst = false
+                    buffer.raw(String(decoding: rewrite(read, object.text, one.name, &rewriter), as: UTF8.self))
+                    if one.schema.isEmbedded { noteLostLinks(rewriter, one.name, object.key) }
+                    try buffer.flushIfFull()
+                }
+                buffer.raw("]}")
+            }
+            buffer.raw("},\"tables\":{}}")
+            try buffer.flush()
         }
-        buffer.raw("},\"tables\":{}}")
-        try? buffer.flush()
-        return out.bytes
     }
 
-    private mutating func rewrite(_ object: (key: Int64, text: [UInt8]), _ name: String, _ rewriter: inout LinkRewriter) -> [UInt8] {
-        let text = (try? rewriter.rewrite(object.text, of: name)) ?? object.text
-        if rewriter.count > 0 { lose(name, ObjectKey(object.key), "\(rewriter.count) links to lost objects") }
-        return text
+    private mutating func noteLostLinks(_ rewriter: LinkRewriter, _ name: String, _ key: Int64) {
+        if rewriter.count > 0 { lose(name, ObjectKey(key), "\(rewriter.count) links to lost objects") }
+    }
+
+    private func rewrite(_ read: UnsafeRawBufferPointer, _ place: Range<Int>, _ name: String, _ rewriter: inout LinkRewriter) -> [UInt8] {
+        let text = UnsafeRawBufferPointer(rebasing: read[place])
+        return (try? rewriter.rewrite(text, of: name)) ?? Array(text)
     }
 
     private static func write(_ schema: ObjectSchema, _ out: inout JSONBuffer) {
@@ -252,15 +270,15 @@ struct LinkRewriter {
         }
     }
 
-    mutating func rewrite(_ text: [UInt8], of className: String) throws -> [UInt8] {
+    mutating func forgetOwners() { owned = [:] }
+
+    mutating func rewrite(_ text: UnsafeRawBufferPointer, of className: String) throws -> [UInt8] {
         out = []
         out.reserveCapacity(text.count)
         count = 0
         isInPair = false
-        try text.withUnsafeBytes { bytes in
-            var cursor = JSONCursor(bytes)
-            try object(&cursor, className)
-        }
+        var cursor = JSONCursor(text)
+        try object(&cursor, className)
         return out
     }
 

@@ -90,7 +90,7 @@ private func runSalvage(_ invocation: Invocation) throws -> ExitCode {
     let limit = try arguments.integer("limit", in: 0...Salvage.lossCountMax) ?? 100
     if (try? SystemCalls.linkStatus(path: destination)) != nil { throw NewFile.exists(destination) }
     let key = try Database.key(invocation)
-    let salvage = try Salvage(path: path, key: key)
+    let salvage = try Salvage(path: path, key: key, scratchFolder: SystemCalls.parentDirectory(of: destination))
     let version = salvage.chosen.snapshot.version
     switch salvage.content {
     case .sound(let group):
