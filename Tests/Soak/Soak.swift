@@ -43,7 +43,7 @@ final class Soak {
         service = nil
         server = nil
         writer = nil
-        if hasSmallDisk { umount2(smallDisk, Int32(MNT_DETACH.rawValue)) }
+        if hasSmallDisk { umount2(smallDisk, Int32(MNT_DETACH)) }
         try? FileManager.default.removeItem(atPath: folder)
     }
 
@@ -62,7 +62,7 @@ final class Soak {
     }
 
     func run() throws -> Bool {
-        print("soak: \(plan.commits) commits, \(plan.mirrors) mirrors, seed \(plan.seed), in \(folder)")
+        say("soak: \(plan.commits) commits, \(plan.mirrors) mirrors, seed \(plan.seed), in \(folder)")
         if !plan.onlyPace {
             try prepare()
             try work()
@@ -71,9 +71,12 @@ final class Soak {
             try checkFlatness()
             try stopAll()
         }
-        if plan.rounds > 0 { try SoakPace(plan, folder).run() }
-        for trouble in troubles { print("WRONG: \(trouble)") }
-        print(troubles.isEmpty ? "soak: passed" : "soak: failed")
+        if plan.rounds > 0 {
+            var pace = try SoakPace(plan, folder)
+            try pace.run()
+        }
+        for trouble in troubles { say("WRONG: \(trouble)") }
+        say(troubles.isEmpty ? "soak: passed" : "soak: failed")
         return troubles.isEmpty
     }
 
@@ -81,7 +84,7 @@ final class Soak {
 
     private func prepare() throws {
         hasSmallDisk = mount("tmpfs", smallDisk, "tmpfs", 0, "size=16m") == 0
-        if !hasSmallDisk { print("no small disk can be mounted here: \(String(cString: strerror(errno))); no disk will be full") }
+        if !hasSmallDisk { say("no small disk can be mounted here: \(String(cString: strerror(errno))); no disk will be full") }
         try "soak:\(String(repeating: "5a", count: 32))\n".write(toFile: "\(folder)/secret", atomically: true, encoding: .utf8)
         chmod("\(folder)/secret", 0o600)
         var text = "[service]\nsocket = \(folder)/status\nlog-level = info\n\n[defaults]\nretry-min = 100ms\nretry-max = 1s\npin-limit = 1h\nkeep = 500\n"
@@ -139,7 +142,7 @@ final class Soak {
         var done = 0, phase = SoakPlan.Phase.warmUp
         var times: [Int64] = []
         let begin = Date()
-        print("   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB")
+        say("   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB")
         while done < plan.commits {
             let next = plan.phase(done)
             if next != phase { try enter(next, from: phase) }
@@ -158,7 +161,7 @@ final class Soak {
             }
         }
         if phase == .fullDisk { try enter(.peace, from: phase) }
-        print("\(done) commits in \(Int(-begin.timeIntervalSinceNow)) s, \(restarts) restarts")
+        say("\(done) commits in \(Int(-begin.timeIntervalSinceNow)) s, \(restarts) restarts")
     }
 
     private func enter(_ phase: SoakPlan.Phase, from old: SoakPlan.Phase) throws {
@@ -171,7 +174,7 @@ final class Soak {
                 told = ["state", "waitsFor", "lastError"].compactMap { state[$0] as? String }.joined(separator: ", ")
                 if !told.contains("space") { usleep(50_000) }
             }
-            if told.contains("space") { print("the full disk: \(told)") } else { troubles.append("the full disk is not told of: \(told)") }
+            if told.contains("space") { say("the full disk: \(told)") } else { troubles.append("the full disk is not told of: \(told)") }
             unlink(filler)
             try order("shrink \(source)")
         }
@@ -214,12 +217,17 @@ final class Soak {
             archives: folderUse("\(folder)/targets", where: { $0.contains(".archive") }).bytes,
             scratch: places.reduce(0) { $0 + folderUse($1, where: isScratch).bytes })
         samples.append(sample)
-        func column(_ value: some CustomStringConvertible, _ width: Int) -> String { String(repeating: " ", count: max(1, width - "\(value)".count)) + "\(value)" }
-        print(column(done, 10) + "  " + phase.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0) + column(Int(rate), 11) + column(tenths(p99), 9)
-            + " |" + column(tenths(Double(sample.service.residentKilobytes) / 1024), 12) + column(sample.service.descriptors, 5)
-            + column(sample.service.threads, 9) + column(tenths(Double(sample.service.processorMilliseconds) / 1000), 7)
-            + " |" + column(tenths(Double(sample.server.residentKilobytes) / 1024), 11) + column(sample.server.descriptors, 5) + " |"
-            + [sample.source, sample.targets, sample.archives, sample.scratch].map { column(tenths(Double($0) / 1_048_576), 11) }.joined())
+        var line = "\(right(done, 10))  \(phase.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0))\(right(Int(rate), 11))\(right(tenths(p99), 9)) |"
+        line += right(tenths(Double(sample.service.residentKilobytes) / 1024), 12) + right(sample.service.descriptors, 5)
+        line += right(sample.service.threads, 9) + right(tenths(Double(sample.service.processorMilliseconds) / 1000), 7) + " |"
+        line += right(tenths(Double(sample.server.residentKilobytes) / 1024), 11) + right(sample.server.descriptors, 5) + " |"
+        for bytes in [sample.source, sample.targets, sample.archives, sample.scratch] { line += right(tenths(Double(bytes) / 1_048_576), 11) }
+        say(line)
+    }
+
+    private func right(_ value: some CustomStringConvertible, _ width: Int) -> String {
+        let text = value.description
+        return String(repeating: " ", count: max(1, width - text.count)) + text
     }
 
     private func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
@@ -242,7 +250,7 @@ final class Soak {
             let found = try streams()
             late = found.filter { $1["version"] as? Int != version }.map { "\($0): \($1)" }
             if late.isEmpty && found.count >= targets.count {
-                print("all at version \(version ?? 0) after \(tenths(-begin.timeIntervalSinceNow)) s")
+                say("all at version \(version ?? 0) after \(tenths(-begin.timeIntervalSinceNow)) s")
                 return
             }
             usleep(50_000)
@@ -269,17 +277,17 @@ final class Soak {
             try expect(["compare", source, target.path], target.name)
         }
         if hasSmallDisk { try expect(["compare", source, "\(smallDisk)/copy.realm"], "the copy on the small disk") }
-        print("compared and verified: \(targets.count + (hasSmallDisk ? 1 : 0)) copies")
+        say("compared and verified: \(targets.count + (hasSmallDisk ? 1 : 0)) copies")
     }
 
     /// Compares the first and the last third of the peaceful time: nothing may have grown.
     private func checkFlatness() throws {
         let peace = samples.filter { $0.phase == .peace }
-        guard peace.count >= 18 else { return print("too short to say whether something grows") }
+        guard peace.count >= 18 else { return say("too short to say whether something grows") }
         let third = peace.count / 3
         func compare(_ name: String, slack: Int, _ value: (Sample) -> Int) {
             let first = peace.prefix(third).map(value).sorted()[third / 2], last = peace.suffix(third).map(value).sorted()[third / 2]
-            print("\(name): \(first) in the first third of the peaceful time, \(last) in the last")
+            say("\(name): \(first) in the first third of the peaceful time, \(last) in the last")
             if last > first + first / 4 + slack { troubles.append("\(name) has grown from \(first) to \(last)") }
         }
         compare("service, memory in KB", slack: 16_384) { $0.service.residentKilobytes }

@@ -49,7 +49,7 @@ struct SoakPace {
         let service = try SoakProcess("realm-sync", ["run", "--config", "\(folder)/service.conf"], log: "\(folder)/service.log", niceness: plan.niceness)
         let limit = Date(timeIntervalSinceNow: 60)
         while !isEqual(), limit.timeIntervalSinceNow > 0 { usleep(50_000) }
-        print("\nwhat mirrors cost those who write: \(plan.rounds) rounds of \(plan.commitsInRound) commits, many = \(plan.mirrors)")
+        say("\nwhat mirrors cost those who write: \(plan.rounds) rounds of \(plan.commitsInRound) commits, many = \(plan.mirrors)")
         for (mode, what) in Self.modes.enumerated() {
             var times: [[Int64]] = [[], [], []]
             for _ in 0..<plan.rounds {
@@ -58,13 +58,13 @@ struct SoakPace {
                     times[kind] += try pace(writer, mode, what, plan.commitsInRound, [kind])
                 }
             }
-            print("  \(what.name)")
+            say("  \(what.name)")
             for kind in Self.kinds.indices {
                 let figures = [50, 95, 99].map { percent in
                     let value = percentile(times[kind], percent), base = percentile(times[0], percent)
                     return "p\(percent) \(fixed(value, 1)) us" + (kind == 0 ? "" : " (\(value >= base ? "+" : "")\(fixed((value / base - 1) * 100, 1)) %)")
                 }
-                print("    \(Self.kinds[kind].padding(toLength: 18, withPad: " ", startingAt: 0)) \(figures.joined(separator: "   "))")
+                say("    \(Self.kinds[kind].padding(toLength: 18, withPad: " ", startingAt: 0)) \(figures.joined(separator: "   "))")
             }
         }
         try service.end(SIGTERM)

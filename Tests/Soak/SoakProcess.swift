@@ -8,7 +8,7 @@ final class SoakProcess {
 
     init(_ name: String, _ arguments: [String], log: String, niceness: Int = 0) throws {
         self.log = log
-        if !FileManager.default.fileExists(atPath: log) { FileManager.default.createFile(atPath: log, contents: nil) }
+        if !FileManager.default.fileExists(atPath: log) { try Data().write(to: URL(fileURLWithPath: log)) }
         guard let handle = FileHandle(forWritingAtPath: log) else { throw SoakError("\(log) cannot be written") }
         try handle.seekToEnd()
         let path = Self.path(name)
@@ -57,6 +57,9 @@ final class SoakProcess {
         return (process.terminationStatus, String(decoding: data, as: UTF8.self))
     }
 }
+
+/// One line of output, at once.
+func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
 struct SoakError: Error, CustomStringConvertible {
     let description: String

@@ -18,8 +18,7 @@ enum SoakWriter {
     static let objectCount = 500
 
     static func run() throws -> Int32 {
-        setvbuf(stdout, nil, _IOLBF, 0)
-        var files: [String: SoakFile] = [:]
+                var files: [String: SoakFile] = [:]
         func file(_ path: Substring, synced: Bool = false) throws -> SoakFile {
             if let file = files[String(path)], file.isSynced == synced { return file }
             let file = try SoakFile(String(path), isSynced: synced)
@@ -34,7 +33,7 @@ enum SoakWriter {
                     guard words.count == 4, let count = Int(words[2]), let pause = UInt32(words[3]) else { return 64 }
                     let begin = SystemCalls.monotonicNanoseconds()
                     let times = try file(words[1]).commit(count, pause: pause)
-                    print("ok \(SystemCalls.monotonicNanoseconds() - begin) \(times.joined)")
+                    say("ok \(SystemCalls.monotonicNanoseconds() - begin) \(times.joined)")
                 case "pace":
                     guard words.count > 4, let count = Int(words[1]), let pause = UInt32(words[2]) else { return 64 }
                     var answers: [String] = []
@@ -42,23 +41,23 @@ enum SoakWriter {
                         let file = try file(path, synced: words[3] == "1")
                         answers.append(try file.commit(count, pause: pause).joined)
                     }
-                    print("ok \(answers.joined(separator: " ; "))")
+                    say("ok \(answers.joined(separator: " ; "))")
                 case "grow":
                     guard words.count == 3, let count = Int(words[2]) else { return 64 }
                     try file(words[1]).grow(by: count)
-                    print("ok")
+                    say("ok")
                 case "shrink":
                     try file(words[1]).shrink()
-                    print("ok")
+                    say("ok")
                 case "lag":
                     guard words.count == 6, let count = Int(words[3]), let pause = UInt32(words[4]), let limit = Int64(words[5]) else { return 64 }
                     let file = try file(words[1], synced: true)
                     let (times, missed, unreadable) = try file.lag(of: String(words[2]), count: count, pause: pause, limit: limit * 1_000_000)
-                    print("ok \(missed) \(unreadable) \(times.joined)")
-                case "version": print("ok \(try file(words[1]).version())")
-                default: print("error unknown command")
+                    say("ok \(missed) \(unreadable) \(times.joined)")
+                case "version": say("ok \(try file(words[1]).version())")
+                default: say("error unknown command")
                 }
-            } catch { print("error \(error)") }
+            } catch { say("error \(error)") }
         }
         return 0
     }
@@ -120,10 +119,9 @@ final class SoakFile {
 
     private func number(of key: ObjectKey, in copy: String) throws -> Int? {
         let file = try ImmutableFile(path: copy)
-        return try withExtendedLifetime(file) {
-            guard let table = try file.group.table(ofClass: "Item"), let column = table.column(named: "number") else { return nil }
-            return try table.find(key)?.int(column)
-        }
+        defer { withExtendedLifetime(file) {} }
+        guard let table = try file.group.table(ofClass: "Item"), let column = table.column(named: "number"), let row = try table.find(key) else { return nil }
+        return Int(try row.int(column))
     }
 
     func grow(by count: Int) throws {

@@ -9,7 +9,6 @@
 import Foundation
 import Glibc
 
-setvbuf(stdout, nil, _IOLBF, 0)
 var plan = SoakPlan()
 var arguments = ArraySlice(CommandLine.arguments.dropFirst())
 
