@@ -95,7 +95,7 @@ final class MirrorEncryptionTests: MirrorTestCase {
             }
             try store.close()
             let mirror = try TestProcess(["mirror", from, to, "grace=0", "key=7"])
-            XCTAssertTrue(try eventually(60) { FileManager.default.fileExists(atPath: to) })
+            XCTAssertTrue(eventually(60) { FileManager.default.fileExists(atPath: to) })
             XCTAssertTrue(mirror.ask("status", within: 60).hasPrefix("status "))
             let text = try String(contentsOfFile: "/proc/\(mirror.processIdentifier)/status", encoding: .utf8)
             let line = try XCTUnwrap(text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })

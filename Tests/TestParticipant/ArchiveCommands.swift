@@ -51,8 +51,7 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
         let reading = try store.beginRead()
         let hash = SHA256Hash()
         try JSONExporter.text(reading.group).withUnsafeBytes { hash.update($0) }
-        print("committed \(reading.version) \(hash.finish())")
-        fflush(stdout)
+        say("committed \(reading.version) \(hash.finish())")
         reading.end()
     }
     var options = Archive.Options()
@@ -66,8 +65,7 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
             if milliseconds > 0 { usleep(1000) }
             return nil
         }
-        print("archived")
-        fflush(stdout)
+        say("archived")
         if done == commits { return .stop }
         done += 1
         do { try commit() } catch {
@@ -80,7 +78,8 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
     try archiver.run()
     if let thrown { throw thrown }
     try store.close()
-    print("done")
-    fflush(stdout)
+    say("done")
     return 0
 }
+
+private func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
