@@ -12,6 +12,8 @@ final class Soak {
     private var service: SoakProcess?
     private var server: SoakProcess?
     private var writer: SoakWriterProcess?
+    /// Has the file open all the time, so that the session is never begun anew as a synced one, by a service that comes first.
+    private var anchor: SoakWriterProcess?
     private var samples: [Sample] = []
     private var troubles: [String] = []
     /// A small disk, where one can be mounted.
@@ -43,6 +45,7 @@ final class Soak {
         service = nil
         server = nil
         writer = nil
+        anchor = nil
         if hasSmallDisk { umount2(smallDisk, Int32(MNT_DETACH)) }
         try? FileManager.default.removeItem(atPath: folder)
     }
@@ -101,6 +104,8 @@ final class Soak {
         try text.write(toFile: "\(folder)/service.conf", atomically: true, encoding: .utf8)
         try startWriter()
         _ = try commit(10)
+        anchor = try SoakWriterProcess()
+        _ = try anchor?.order("version \(source)")
         try startServer()
         try startService()
     }
@@ -124,6 +129,8 @@ final class Soak {
         server = nil
         if writer?.finish() != 0 { troubles.append("the writer has not ended well") }
         writer = nil
+        if anchor?.finish() != 0 { troubles.append("the anchor has not ended well") }
+        anchor = nil
     }
 
     private func commit(_ count: Int) throws -> [Int64] {
@@ -179,6 +186,8 @@ final class Soak {
             try order("shrink \(source)")
         }
         if phase == .fullDisk, hasSmallDisk {
+            // The copy is there when the disk becomes full.
+            try settle()
             let descriptor = open(filler, O_WRONLY | O_CREAT, 0o600)
             let block = [UInt8](repeating: 0, count: 65536)
             while write(descriptor, block, block.count) > 0 {}
