@@ -98,6 +98,7 @@ final class Channel: Sendable {
             subscribers.withLock { $0.append(subscriber) }
             return true
         }
+        if isOpen { listener.allowBusyness(microseconds: options.busyMicroseconds) }
         if isOpen, options.lastSeenVersion != nil || news.fifoIsNew { requestLook() }
         news.warnings.forEach(options.onWarning)
         return isOpen

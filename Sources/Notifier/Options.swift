@@ -13,20 +13,26 @@ extension Notifier {
         public var netMilliseconds: Int
         /// The same where no FIFO is to be had.
         public var tightNetMilliseconds: Int
+        /// While commits follow each other, sleep so long by the clock and look, instead of being woken by each of them: to wake somebody
+        /// costs whoever commits more than the commit may. 0 for never; where there are several subscriptions in a process, the
+        /// longest of theirs counts for all.
+        public var busyMicroseconds: Int
         /// Called at most once for each kind of trouble and path.
         public var onWarning: @Sendable (Warning) -> Void
 
         public init(
             fallbackDirectory: String? = nil, createsFIFO: Bool = true, lastSeenVersion: UInt64? = nil,
-            netMilliseconds: Int = 500, tightNetMilliseconds: Int = 25,
+            netMilliseconds: Int = 500, tightNetMilliseconds: Int = 25, busyMicroseconds: Int = 0,
             onWarning: @escaping @Sendable (Warning) -> Void = Notifier.printWarning
         ) {
+            precondition((0...100_000).contains(busyMicroseconds), "a busy listener must look ten times a second at least")
             precondition(netMilliseconds > 0 && tightNetMilliseconds > 0, "an interval must be at least one millisecond")
             self.fallbackDirectory = fallbackDirectory
             self.createsFIFO = createsFIFO
             self.lastSeenVersion = lastSeenVersion
             self.netMilliseconds = netMilliseconds
             self.tightNetMilliseconds = tightNetMilliseconds
+            self.busyMicroseconds = busyMicroseconds
             self.onWarning = onWarning
         }
     }

@@ -207,11 +207,13 @@ public final class Archiver {
     // MARK: Shipping
 
     private func follow() throws {
+        var gathering = Gathering()
         while true {
             wait(0)
             if stopped { return }
             guard let connection, !reloads else { return }
             let outcome: Outcome
+            gathering.stepBegins()
             do { outcome = try step(connection) } catch let failure as TargetFailure where isTransient(failure.cause) && isOfPlace(failure.cause) {
                 endure(failure.cause, connection)
                 continue
@@ -220,9 +222,12 @@ public final class Archiver {
             pause = Pause()
             waitsFor = nil
             switch outcome {
-            case .archived: continue
+            case .archived:
+                let pause = gathering.stepIsDone()
+                if pause > 0 { wait(pause) }
             case .notDurable: wait(5)
             case .nothing:
+                gathering.idle()
                 if connection.isReplaced { return options.onMessage("another file stands at \(source), or none") }
                 // Quick commits one after the other are taken together: images and merging are for when there is time.
                 wait(Archiver.idleMilliseconds, [connection.descriptor])

@@ -286,6 +286,7 @@ public final class MirrorFollower {
         var stepsSinceCheck = 0
         var isFirst = true
         var gatePause: Int32 = 0
+        var gathering = Gathering()
         while true {
             wait(0)
             if stopped { return .stop }
@@ -295,6 +296,7 @@ public final class MirrorFollower {
             if next.snapshot.version == base.snapshot.version {
                 waitsFor = nil
                 equalSince = SystemCalls.monotonicNanoseconds()
+                gathering.idle()
                 if open.isReplaced { return .sourceChanged }
                 if try !TargetFailure.mark({ try sink.look(newest: next.snapshot.version) }) { return .destinationGone }
                 if options.endsWhenEqual { return .stop }
@@ -311,6 +313,7 @@ public final class MirrorFollower {
             if open.isReplaced { return .sourceChanged }
             if try !TargetFailure.mark({ try sink.look(newest: next.snapshot.version) }) { return .destinationGone }
             let seen = UInt64(SystemCalls.realTimeNanoseconds())
+            gathering.stepBegins()
             let step = try MirrorStep(base, next, source: source, checks: isFirst || stepsSinceCheck >= options.checkInterval)
             stepsSinceCheck = isFirst || stepsSinceCheck >= options.checkInterval ? 0 : stepsSinceCheck + 1
             // The replica may have it though we never learn so.
@@ -329,6 +332,8 @@ public final class MirrorFollower {
             // V2 becomes V1.
             open.base = next
             open.pending = nil
+            let milliseconds = gathering.stepIsDone()
+            if milliseconds > 0 { wait(milliseconds) }
         }
     }
 

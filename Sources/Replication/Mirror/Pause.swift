@@ -1,3 +1,5 @@
+import SystemCalls
+
 /// Waiting times between attempts, in milliseconds: each is twice the one before, from 100 to 10,000.
 struct Pause {
     private var milliseconds: Int32 = 100
@@ -7,6 +9,26 @@ struct Pause {
         let now = min(milliseconds, limit)
         milliseconds = min(10_000, now * 2)
         return now
+    }
+}
+
+/// Lets commits that come faster than steps gather: without it the steps of many mirrors take the processor, and the locks of the
+/// session, from those who commit.
+struct Gathering {
+    private var stepsInRow = 0
+    private var begin: Int64 = 0
+
+    /// There is nothing to do.
+    mutating func idle() { stepsInRow = 0 }
+
+    mutating func stepBegins() { begin = SystemCalls.monotonicNanoseconds() }
+
+    /// A step is done: so many milliseconds are to pass before the next one, none unless one has followed the other for some time.
+    mutating func stepIsDone() -> Int32 {
+        stepsInRow = min(stepsInRow + 1, 1000)
+        if stepsInRow < 4 { return 0 }
+        let milliseconds = (SystemCalls.monotonicNanoseconds() - begin) / 1_000_000
+        return Int32(clamping: max(1, min(20, 2 * milliseconds)))
     }
 }
 

@@ -1,5 +1,6 @@
 import Notifier
 import SharedStore
+import Synchronization
 import SystemCalls
 
 /// A source as mirrors and archives take part in its session: a reader that holds one version for long, hears of new ones, and is
@@ -16,6 +17,9 @@ final class SourceSession {
     private let subscription: Subscription
     private let pinGrace: Duration
 
+    /// How often commits that follow each other are looked for.
+    private static let busyMicroseconds = 250
+
     /// V1: the version that the target stands at.
     var base: HeldSnapshot?
     /// V2, and when it was seen: handed to the target, which has not said yet that it has it.
@@ -30,9 +34,14 @@ final class SourceSession {
         let participant = try SessionMembership.join(path, label: label, key: key, pinGrace: pinGrace)
         do {
             status = try SystemCalls.status(path: path)
-            let options = Notifier.Options(lastSeenVersion: 0, onWarning: { onMessage("\($0)") })
+            let options = Notifier.Options(
+                lastSeenVersion: 0, busyMicroseconds: SourceSession.busyMicroseconds, onWarning: { onMessage("\($0)") })
+            let told = Atomic<UInt64>(0)
             let subscription = Notifier.shared.subscribe(path: path, options: options) {
-                (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0
+                // What the last commit has left is enough while it says something new; it takes no lock from those who commit.
+                let hint = participant.lockFile.latestVersion
+                if told.exchange(hint, ordering: .relaxed) < hint { return hint }
+                return (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0
             }
             do { descriptor = try subscription.eventDescriptor() } catch {
                 subscription.cancel()
