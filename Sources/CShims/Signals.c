@@ -34,3 +34,26 @@ int CShims_catch_signal(int number, struct sigaction *previous) {
     sigfillset(&action.sa_mask);
     return sigaction(number, &action, previous);
 }
+
+static char bus_message[256];
+static size_t bus_message_length;
+static int bus_code;
+
+static void end_on_bus_error(int number) {
+    (void)number;
+    if (write(STDERR_FILENO, bus_message, bus_message_length) < 0) {
+        // The code says it as well.
+    }
+    _exit(bus_code);
+}
+
+void CShims_exit_on_bus_error(const char *message, int code) {
+    bus_message_length = strnlen(message, sizeof bus_message - 1);
+    memcpy(bus_message, message, bus_message_length);
+    bus_code = code;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = end_on_bus_error;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGBUS, &action, 0);
+}

@@ -84,7 +84,7 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
         case .unsupportedFormat(let path, let format):
             "\(path): file format \(format) is not supported (supported are 10, 11 and 20 to \(FileHeader.currentFormat))"
         case .upgradeRequired(let path, let format):
-            "\(path): file format \(format) must be upgraded to \(FileHeader.currentFormat) first; open the file for writing once"
+            "\(path): file format \(format) must be upgraded to \(FileHeader.currentFormat) first; 'realm-sync upgrade' does it, and so does a program that opens the file for writing"
         case .incompatibleHistory(let path, let found, let expected):
             "\(path): the history is of type \(OpenError.historyName(found)), this session needs type \(OpenError.historyName(expected))"
         case .incompatibleHistorySchema(let path, let found, let supported):

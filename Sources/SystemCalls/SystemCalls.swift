@@ -3,7 +3,7 @@ import Glibc
 
 /// Every system call that the package makes, in one place.
 ///
-/// `errno` is taken at once by the C side; EINTR is retried; EBADF and EFAULT are programming errors and trap;
+/// `errno` is taken at once by the C side; EINTR is retried; EBADF is a programming error and traps;
 /// everything else is thrown as `SystemError` with call and path.
 public enum SystemCalls {
     public typealias Descriptor = Int32
@@ -15,7 +15,8 @@ public enum SystemCalls {
             if result >= 0 { return result }
             let code = Int32(-result)
             if code == EINTR { continue }
-            precondition(code != EBADF && code != EFAULT, "\(name): bad descriptor or address; the descriptor was closed while in use")
+            // EFAULT is no programming error: a mapped file that was cut meanwhile gives it.
+            precondition(code != EBADF, "\(name): bad descriptor; it was closed while in use")
             throw SystemError(call: name, code: code, path: path())
         }
     }
@@ -45,6 +46,7 @@ public enum SystemCalls {
         public var inode: UInt64
         public var mode: UInt32
         public var owner: UInt32
+        public var group: UInt32
         public var linkCount: Int
         public var allocatedBytes: Int
         public var modifiedSeconds: Int
@@ -63,6 +65,7 @@ public enum SystemCalls {
             inode = UInt64(s.st_ino)
             mode = s.st_mode
             owner = s.st_uid
+            group = s.st_gid
             linkCount = Int(s.st_nlink)
             allocatedBytes = Int(s.st_blocks) * 512
             modifiedSeconds = s.st_mtim.tv_sec
@@ -91,6 +94,30 @@ public enum SystemCalls {
         var s = stat()
         _ = try check("lstat", path) { CShims_lstat(path, &s) }
         return Status(s)
+    }
+
+    /// What `path` stands for where its last component is a symbolic link: the name that the chain of links ends at, whether
+    /// something is there or not; else `path` itself. Links among the folders before it need not be followed: they lead to one folder.
+    public static func followingLinks(_ path: String) -> String {
+        var name = path
+        for _ in 0..<linkChainMax {
+            guard let target = linkTarget(name) else { return name }
+            name = target.hasPrefix("/") ? target : parentDirectory(of: name) + "/" + target
+        }
+        return path
+    }
+
+    /// As many as the system follows.
+    private static let linkChainMax = 40
+
+    private static func linkTarget(_ path: String) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX) + 1) { buffer in
+            guard let start = buffer.baseAddress else { return nil }
+            let count = readlink(path, start, Int(PATH_MAX))
+            if count <= 0 || count >= Int(PATH_MAX) { return nil }
+            start[count] = 0
+            return String(validatingCString: start)
+        }
     }
 
     // MARK: Reading and writing
@@ -135,7 +162,12 @@ public enum SystemCalls {
     /// Sets the permission bits, whatever the process's mask says.
     public static func setMode(_ fd: Descriptor, _ mode: UInt32, path: String = "") throws {
         try SystemCallInterception.ask("fchmod", path, fd)
-        _ = try check("fchmod", path) { Int64(fchmod(fd, mode)) }
+        _ = try check("fchmod", path) { fchmod(fd, mode) == 0 ? 0 : -Int64(errno) }
+    }
+
+    public static func setOwner(_ fd: Descriptor, _ owner: UInt32, group: UInt32, path: String = "") throws {
+        try SystemCallInterception.ask("fchown", path, fd)
+        _ = try check("fchown", path) { fchown(fd, owner, group) == 0 ? 0 : -Int64(errno) }
     }
 
     public static func truncate(_ fd: Descriptor, to size: Int, path: String = "") throws {

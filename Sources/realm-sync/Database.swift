@@ -1,5 +1,6 @@
 import Glibc
 import SharedStore
+import Synchronization
 import SystemCalls
 
 /// A database as the commands that read see it: one version, held until the end.
@@ -24,16 +25,18 @@ struct Database {
 
     /// As `open`, for commands that take several files.
     static func open(_ invocation: Invocation, path: String, key: EncryptionKey?) throws -> Database {
-        let file = try ImmutableFile(path: path, key: key)
         Ending.obeySignals()
-        guard let member = try join(file, key, invocation) else {
-            return Database(path: file.path, group: file.group, version: try file.group.version())
+        return try SteadyReading.attempt(path) {
+            let file = try ImmutableFile(path: path, key: key)
+            guard let member = try join(file, key, invocation) else {
+                return Database(path: file.path, group: file.group, version: try file.group.version())
+            }
+            let transaction = try member.store.beginRead()
+            // Tables and rows do not keep the version: it is held until the process ends, whatever the command still refers to.
+            Ending.keep(member)
+            Ending.keep(transaction)
+            return Database(path: file.path, group: transaction.group, version: transaction.version)
         }
-        let transaction = try member.store.beginRead()
-        // Tables and rows do not keep the version: it is held until the process ends, whatever the command still refers to.
-        Ending.keep(member)
-        Ending.keep(transaction)
-        return Database(path: file.path, group: transaction.group, version: transaction.version)
     }
 
     /// Joins the session of `file`; nil where it is to be read without one, and a message has said so where that is not as
@@ -51,17 +54,26 @@ struct Database {
                 throw error
             }
             reason = "\(side): \(why)"
+        } catch let error as SystemError {
+            // Reading needs no space, making side files does.
+            guard error.isOutOfSpace else { throw error }
+            reason = "\(error)"
         }
-        invocation.console.message("note: \(file.path) is read without joining its session (\(reason)); "
-            + "the result may be wrong if others write to it now")
+        // Once, however often it is tried.
+        if said.withLock({ $0.insert(file.path).inserted }) { invocation.console.message("note: \(file.path) is read without joining its session (\(reason)); "
+            + "the result may be wrong if others write to it now") }
         return nil
     }
+
+    private static let said = Mutex<Set<String>>([])
 
     /// Joining converts, upgrades or refuses what is not shareable; a command that only reads must do none of this.
     private static func isShareable(_ file: ImmutableFile) -> Bool {
         guard !file.layout.isStreaming else { return false }
         guard file.layout.format == Int(FileHeader.currentFormat) || file.layout.topRef == 0 else { return false }
-        return [0, 2].contains((try? file.group.historyType()) ?? -1)
+        // What cannot be read may have been overwritten meanwhile: joining tells.
+        guard let type = try? file.group.historyType() else { return true }
+        return [0, 2].contains(type)
     }
 
     /// The key of `--key-file` or `--key-env`, or of the options of other names given; nil where there is neither.

@@ -122,7 +122,8 @@ struct Failure {
     private static func code(_ error: MirrorError) -> ExitCode {
         switch error {
         case .sameFile, .loop: .usage
-        case .busy, .inUse: .tryAgain
+        case .busy, .inUse, .changedMeanwhile: .tryAgain
+        case .notJoinable: .notPermitted
         case .notThisMirror, .diverged: .cannotCreate
         case .sourceDamaged, .damagedState, .notAReplica: .badData
         }

@@ -8,6 +8,8 @@ enum Program {
     static func run(_ words: [String]) -> ExitCode {
         // A reader that goes away (`| head`) is told by EPIPE, not by death.
         signal(SIGPIPE, SIG_IGN)
+        StandardDescriptors.prepare()
+        StandardDescriptors.endClearlyOnBusError()
         defer { Ending.run() }
         let output = OutputStream(descriptor: STDOUT_FILENO)
         let console = Console()

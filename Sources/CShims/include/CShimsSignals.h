@@ -7,4 +7,6 @@
 void CShims_catch_signals_into(int fd);
 // Installs the handler for a signal. A second SIGINT or SIGTERM ends the process as if nobody had caught it.
 int CShims_catch_signal(int number, struct sigaction *previous);
+// From now on SIGBUS writes the message (at most 255 bytes of it) to standard error and ends the process with the code.
+void CShims_exit_on_bus_error(const char *message, int code);
 #endif

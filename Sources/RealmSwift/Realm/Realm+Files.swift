@@ -1,5 +1,6 @@
 import Foundation
 internal import SharedStore
+internal import SystemCalls
 
 extension Realm {
     /// True if there is a file for the configuration.
@@ -39,7 +40,8 @@ extension Realm {
         guard let path = configuration.fileURL?.path else { misuse("A copy of a Realm needs a file URL") }
         if !session.isFrozen { session.checkConfinement() }
         do {
-            try StreamingCopy(version: nil, keepsHistory: false).write(session.groupToCopy(), toPath: path, key: RealmOpening.encryptionKey(configuration))
+            try StreamingCopy(version: nil, keepsHistory: false).write(
+                session.groupToCopy(), toPath: path, mode: session.permissionBits, key: RealmOpening.encryptionKey(configuration))
         } catch {
             throw Error(.init(error), "Unable to write a copy of the Realm to '\(path)': \(error)", path: path)
         }
@@ -57,6 +59,11 @@ extension Realm {
 }
 
 extension Session {
+    /// What a copy may let others do at most: what the file does; of a database in memory, read.
+    fileprivate var permissionBits: UInt32 {
+        (try? SystemCalls.status(path: configuration.fileURL?.path ?? "").mode & 0o666) ?? 0o644
+    }
+
     /// The tables as they are now, with all that a write transaction has changed.
     fileprivate func groupToCopy() throws -> Group {
         guard let editor = writer?.editor else { return try currentGroup() }

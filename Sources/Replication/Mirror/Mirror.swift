@@ -27,6 +27,8 @@ public enum Mirror {
         public var checkInterval = 64
         /// End as soon as the replica is equal to the source.
         public var endsWhenEqual = false
+        /// So many attempts in a row are made to reach another machine; nil: again and again. The pauses between them grow from 0.1 s.
+        public var attemptsMax: Int?
         /// The key of an encrypted source, and the one that the replica is encrypted with; nil for plain files.
         public var sourceKey: EncryptionKey?
         public var destinationKey: EncryptionKey?
@@ -45,6 +47,7 @@ public enum Mirror {
     ///
     /// - Throws: `MirrorError`, and what opening a file, reading and writing may throw. The file at `destination` is as it was then.
     public static func once(source: String, destination: String, options: Options = Options()) throws -> Result {
+        let destination = SessionPaths(destination).file
         try checkPair(source, destination)
         let lock = try MirrorLock(destination: destination, purpose: "mirror of \(source)")
         return try withExtendedLifetime(lock) {
@@ -63,9 +66,12 @@ public enum Mirror {
                     replaced = found
                 }
             }
-            let reader = try SourceReader(source, label: "mirror", key: options.sourceKey)
-            let result = try image(reader.view, status: reader.status, source: source, destination, standing, .once, options, replacing: replaced)
-            return result.0
+            return try SteadyReading.attempt(source) {
+                let reader = try SourceReader(source, label: "mirror", options)
+                return try image(
+                    reader.view, status: reader.status, source: source, destination, standing, .once, options, replacing: replaced,
+                    format: reader.format, check: { try reader.checkUnchanged() }).0
+            }
         }
     }
 
@@ -118,9 +124,11 @@ public enum Mirror {
     }
 
     /// Makes and installs an image; the caller has the mirror lock and holds the version.
+    ///
+    /// - Parameter check: called before the image takes its place; what it throws leaves everything as it was.
     static func image(
         _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing, _ mode: MirrorState.Mode, _ options: Options,
-        replacing replaced: Snapshot?
+        replacing replaced: Snapshot?, format: UInt8 = FileHeader.currentFormat, check: () throws -> Void = {}
     ) throws -> (Result, MirrorState) {
         let extents: FreeExtents
         do { extents = try FreeExtents(memory: view.memory, snapshot: view.snapshot) } catch let error as FormatError {
@@ -129,8 +137,12 @@ public enum Mirror {
         let temporary = MirrorImage.temporaryPath(destination)
         // We hold the mirror lock, so a file of this name is what a killed mirror has left.
         do { try SystemCalls.unlink(temporary) } catch let error as SystemError where error.code == ENOENT {}
-        try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary, key: options.destinationKey) {
+        try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary, key: options.destinationKey, mode: status.mode & 0o666 | 0o600, format: format) {
             try options.onProgress(Progress(bytesDone: $0, bytesTotal: $1))
+        }
+        do { try check() } catch {
+            try? SystemCalls.unlink(temporary)
+            throw error
         }
         var state = MirrorState(
             source: FileIdentity.absolutePath(source), device: status.device, inode: status.inode,
@@ -206,54 +218,4 @@ public enum Mirror {
     }
 
     private static let loopLengthMax = 32
-}
-
-/// The newest version of a file, held for reading: in its session, or, where no session can be made (a folder that may not be
-/// written), as it lies there.
-final class SourceReader {
-    let view: FileView
-    let status: SystemCalls.Status
-    private let held: HeldSnapshot?
-    private let participant: Participant?
-
-    init(_ path: String, label: String, key: EncryptionKey? = nil) throws {
-        status = try SourceReader.status(path)
-        // Joining would convert a file in streaming form; no session has one, so it is read as it lies.
-        if try !ImmutableFile(path: path, key: key).layout.isStreaming {
-            do {
-                let participant = try SessionMembership.join(path, label: label, key: key)
-                do {
-                    let held = try HeldSnapshot(participant, try participant.acquireNewest(.live))
-                    (self.held, view) = (held, held.view)
-                } catch {
-                    try? participant.close(force: true)
-                    throw error
-                }
-                self.participant = participant
-                return
-            } catch let error where SourceReader.isReadOnlyPlace(error) {}
-        }
-        let file = try MirrorImage.open(path, key: key)
-        let inspection = try file.inspect()
-        guard inspection.format == FileHeader.currentFormat || inspection.snapshot.topRef == 0 else {
-            throw OpenError.upgradeRequired(path: path, format: Int(inspection.format))
-        }
-        view = try file.view(of: inspection.snapshot)
-        held = nil
-        participant = nil
-    }
-
-    private static func status(_ path: String) throws -> SystemCalls.Status {
-        do { return try SystemCalls.status(path: path) } catch let error as SystemError { throw OpenError(error, path: path) }
-    }
-
-    deinit { try? participant?.close(force: true) }
-
-    private static func isReadOnlyPlace(_ error: any Error) -> Bool {
-        switch error {
-        case OpenError.permissionDenied, SessionError.sideFile: true
-        case let error as SystemError: error.isPermissionDenied
-        default: false
-        }
-    }
 }

@@ -14,6 +14,10 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
     case diverged(destination: String, reason: String)
     /// What the source says of its own space contradicts itself.
     case sourceDamaged(source: String, reason: String)
+    /// Others have the source open, and their session cannot be joined: what is read could be overwritten meanwhile.
+    case notJoinable(source: String, reason: String)
+    /// The source was written to while it was read without a session.
+    case changedMeanwhile(source: String)
     /// The file is no replica.
     case notAReplica(path: String)
     /// The replica's state file cannot be understood.
@@ -34,6 +38,9 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
         case .diverged(let destination, let reason):
             "\(destination): was changed by somebody else (\(reason)) and is left as it is; start the mirror with --force to set it aside and begin anew"
         case .sourceDamaged(let source, let reason): "\(source): \(reason); nothing is mirrored from a damaged file, run 'realm-sync verify' on it"
+        case .notJoinable(let source, let reason):
+            "\(source): others have it open, and their session cannot be joined (\(reason)); run this as a user who may write to the file and its folder"
+        case .changedMeanwhile(let source): "\(source): was written to while it was read, and its session cannot be joined; try again when nobody writes"
         case .notAReplica(let path): "\(path): is no mirror of another file, so there is nothing to promote"
         case .damagedState(let path, let reason): "\(path): \(reason); remove it, or start the mirror with --force"
         }

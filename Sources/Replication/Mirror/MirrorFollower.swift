@@ -53,6 +53,7 @@ public final class MirrorFollower {
     /// The version of the replica that was told to be held at the source no more: told once, however often the image fails.
     private var missed: Snapshot?
     private var stopped = false, reloads = false
+    private var attempts: Attempts
     /// The way to the replica was open once: what is refused now may be allowed again.
     private var wasConnected = false
     /// Since when the replica cannot be written to, and whether that was too long.
@@ -90,6 +91,7 @@ public final class MirrorFollower {
         destination = name
         self.label = label
         self.options = options
+        attempts = Attempts(limit: options.attemptsMax)
         self.connectsOnce = connectsOnce
         makeSink = sink
         self.onStatus = onStatus
@@ -172,7 +174,7 @@ public final class MirrorFollower {
         switch error {
         case let error as SystemError: return error.isOutOfSpace || error.code == ENOENT && hasReplica
         case SessionError.deadlineExceeded, SessionError.incompatibleSession, MirrorError.inUse: return true
-        case let error as WireError: return error.isTransient || wasConnected && error.isOfTrust
+        case let error as WireError: return (error.isTransient || wasConnected && error.isOfTrust) && attempts.mayTryAgain()
         case OpenError.decryptionFailed, OpenError.notEncrypted: return false
         case let error as OpenError:
             // A source that is gone, or in the making, is waited for once there is a replica of it.
@@ -217,6 +219,7 @@ public final class MirrorFollower {
         self.side = side
         let position = try TargetFailure.mark { try sink.connect() }
         wasConnected = true
+        attempts.succeeded()
         if let position {
             hasReplica = true
             try resume(side, sink, position)

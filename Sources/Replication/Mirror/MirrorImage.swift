@@ -21,12 +21,13 @@ enum MirrorImage {
 
     /// Writes the image of `snapshot` to `path`, which must not exist, and syncs it.
     ///
+    /// - Parameter mode: the permission bits, less what the process's mask takes away.
     /// - Parameter progress: called with the bytes done and in all, between two pieces; what it throws ends the work.
     static func write(
-        memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, key: EncryptionKey? = nil,
+        memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, key: EncryptionKey? = nil, mode: UInt32 = 0o600, format: UInt8 = FileHeader.currentFormat,
         progress: (Int, Int) throws -> Void = { _, _ in }
     ) throws {
-        let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL)
+        let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL, mode: mode)
         let file = backend(descriptor, path, key)
         do {
             defer { file.close() }
@@ -47,7 +48,7 @@ enum MirrorImage {
                 }
                 KillPoint.reach("image.range")
             }
-            try writeHeader(snapshot, to: file)
+            try writeHeader(snapshot, to: file, format: format)
             KillPoint.reach("image.header")
             try SystemCalls.sync(descriptor, path: path)
         } catch {
@@ -69,11 +70,11 @@ enum MirrorImage {
         return try DatabaseFile(backend: backend(descriptor, path, key))
     }
 
-    static func writeHeader(_ snapshot: Snapshot, to file: FileBackend) throws {
+    static func writeHeader(_ snapshot: Snapshot, to file: FileBackend, format: UInt8 = FileHeader.currentFormat) throws {
         var header = FileHeader()
         if snapshot.topRef != 0 {
             header.topRefs = (UInt64(snapshot.topRef), 0)
-            header.formats = (FileHeader.currentFormat, 0)
+            header.formats = (format, 0)
         }
         try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) {
             guard let start = $0.baseAddress else { return }

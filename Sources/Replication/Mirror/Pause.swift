@@ -32,6 +32,22 @@ struct Gathering {
     }
 }
 
+/// How often in a row something that may be over next time is tried.
+struct Attempts {
+    /// Nil for ever.
+    let limit: Int?
+    private var failed = 0
+    init(limit: Int?) { self.limit = limit }
+
+    /// To be asked once after each failure.
+    mutating func mayTryAgain() -> Bool {
+        failed += 1
+        return limit.map { failed < $0 } ?? true
+    }
+
+    mutating func succeeded() { failed = 0 }
+}
+
 extension MirrorFollower {
     /// Waits as `control` does, and returns what ended the waiting. Who only wants to know the status gets it and does not end it.
     static func waitForRequest(_ control: Control, _ descriptors: [Int32], _ milliseconds: Int32, onStatus: () -> Void) -> Request? {

@@ -58,6 +58,7 @@ final class PullMirror {
     private let control: MirrorFollower.Control
     private var receiver: ReplicaReceiver?
     private var stopped = false
+    private var attempts: Attempts
     private var wasConnected = false
     private var stepCount = 0, byteCount = 0, imageCount = 0
     private var version: UInt64 = 0
@@ -71,6 +72,7 @@ final class PullMirror {
         self.connector = connector
         self.destination = destination
         self.options = options
+        attempts = Attempts(limit: options.attemptsMax)
         self.onStatus = onStatus
         self.control = control
     }
@@ -107,6 +109,7 @@ final class PullMirror {
                 reason: "the source is encrypted and \(destination) would not be; name a key for it, or allow it to be plain")
         }
         wasConnected = true
+        attempts.succeeded()
         waitsFor = nil
         let receiver = ReplicaReceiver(channel, writer, onStatus: { [unowned self] in onStatus(status()) }, control: control)
         self.receiver = receiver
@@ -129,7 +132,7 @@ final class PullMirror {
     private func isTransient(_ error: any Error) -> Bool {
         if stopped { return false }
         switch error {
-        case let error as WireError: return error.isTransient || wasConnected && error.isOfTrust
+        case let error as WireError: return (error.isTransient || wasConnected && error.isOfTrust) && attempts.mayTryAgain()
         case let error as SystemError: return error.isOutOfSpace
         case SessionError.deadlineExceeded, SessionError.incompatibleSession, MirrorError.inUse: return true
         case is SegmentError, is CompressionError: return true

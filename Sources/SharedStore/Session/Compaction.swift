@@ -37,7 +37,9 @@ extension Participant {
             }
             let copy = StreamingCopy(
                 version: base.snapshot.version, keepsHistory: true, keepsSyncFileIdent: true, syncs: options.durability == .full)
-            let replacement = try copy.makeReplacement(file.view(of: base.snapshot), ofPath: paths.file) { try openBackend($0, O_CREAT | O_EXCL) }
+            let replacement = try copy.makeReplacement(file.view(of: base.snapshot), ofPath: paths.file) { path in
+                Participant.makeBackend(try StoreFiles.createReplacement(path, of: paths.file), path, options, lockFile)
+            }
             KillPoint.reach("compact.copied")
             try lockFile.with(.list, deadline) { readLocks.dropAll() }
             isReleased = true
@@ -53,7 +55,7 @@ extension Participant {
             do {
                 // Nothing may be committed to a file whose name a power cut would take back.
                 if options.durability == .full { try SystemCalls.syncDirectory(of: paths.file) }
-                try adopt(DatabaseFile(backend: openBackend(paths.file, 0)), deadline)
+                try adopt(DatabaseFile(backend: openBackend(paths.file)), deadline)
             } catch {
                 abandon()
                 throw error
@@ -65,8 +67,8 @@ extension Participant {
         }
     }
 
-    private func openBackend(_ path: String, _ flags: Int32) throws -> FileBackend {
-        Participant.makeBackend(try SystemCalls.open(path, O_RDWR | flags), path, options, lockFile)
+    private func openBackend(_ path: String) throws -> FileBackend {
+        Participant.makeBackend(try SystemCalls.open(path, O_RDWR), path, options, lockFile)
     }
 
     private func countAgain() {

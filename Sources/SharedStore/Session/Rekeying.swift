@@ -21,18 +21,14 @@ extension StoreFiles {
     /// - Throws: `OpenError` where the file cannot be read with `oldKey`; `SessionError.inUse` where somebody has it open, `unusable` where
     ///   it cannot be replaced; `SystemError`. The file is as it was then, unless the very last step, syncing the directory, failed.
     public static func changeKey(_ path: String, from oldKey: EncryptionKey?, to newKey: EncryptionKey?, check: (String) throws -> Void = { _ in }) throws {
+        let path = SessionPaths(path).file
         let status: SystemCalls.Status
-        do { status = try SystemCalls.linkStatus(path: path) } catch let error as SystemError { throw OpenError(error, path: path) }
-        if status.isSymbolicLink {
-            throw SessionError.unusable(path: path, reason: "it is a symbolic link, which would be replaced; give the path of the file itself")
-        }
+        do { status = try SystemCalls.status(path: path) } catch let error as SystemError { throw OpenError(error, path: path) }
         if status.isDirectory { throw OpenError.isDirectory(path: path) }
         if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
-        if status.owner != geteuid() {
-            throw SessionError.unusable(path: path, reason: "it belongs to user \(status.owner), and its replacement would belong to \(geteuid())")
-        }
+        if let source = Store.mirroredPath(path) { throw SessionError.replica(path: path, source: source) }
         let done: Void? = try withExclusiveAccess(path) {
-            let replacement = try copy(path, status.mode & 0o777, oldKey, newKey)
+            let replacement = try copy(path, oldKey, newKey)
             do {
                 try check(replacement.temporaryPath)
                 KillPoint.reach("rekey.copied")
@@ -46,7 +42,7 @@ extension StoreFiles {
         if done == nil { throw SessionError.inUse(path: path) }
     }
 
-    private static func copy(_ path: String, _ mode: UInt32, _ oldKey: EncryptionKey?, _ newKey: EncryptionKey?) throws -> StreamingCopy.Replacement {
+    private static func copy(_ path: String, _ oldKey: EncryptionKey?, _ newKey: EncryptionKey?) throws -> StreamingCopy.Replacement {
         // Says most clearly what is wrong with the file, or with the key.
         _ = try ImmutableFile(path: path, key: oldKey)
         let source = backend(try SystemCalls.open(path, O_RDONLY), path, oldKey)
@@ -58,13 +54,33 @@ extension StoreFiles {
         let copy = StreamingCopy(
             version: hasVersions ? inspection.snapshot.version : nil, keepsHistory: true, keepsSyncFileIdent: true, format: inspection.format)
         return try copy.makeReplacement(view, ofPath: path) {
-            let descriptor = try SystemCalls.open($0, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
-            let target = backend(descriptor, $0, newKey)
-            do { try SystemCalls.setMode(descriptor, mode, path: $0) } catch {
-                target.close()
-                throw error
+            backend(try createReplacement($0, of: path), $0, newKey)
+        }
+    }
+
+    /// Creates the file that will take the place of the one at `path`, with its mode, owner and group.
+    ///
+    /// - Throws: `SessionError.unusable` where only another owner is possible, who might lock out the present one; `SystemError`.
+    static func createReplacement(_ temporary: String, of path: String) throws -> SystemCalls.Descriptor {
+        let status = try SystemCalls.status(path: path)
+        let descriptor = try SystemCalls.open(temporary, O_RDWR | O_CREAT | O_EXCL, mode: 0o600)
+        do {
+            let made = try SystemCalls.status(descriptor, path: temporary)
+            if made.owner != status.owner || made.group != status.group {
+                do { try SystemCalls.setOwner(descriptor, status.owner, group: status.group, path: temporary) } catch let error as SystemError {
+                    // Another group can be borne, another owner cannot.
+                    if made.owner != status.owner || !error.isPermissionDenied {
+                        throw SessionError.unusable(
+                            path: path, reason: "it belongs to user \(status.owner), and its replacement would belong to user \(made.owner)")
+                    }
+                }
             }
-            return target
+            try SystemCalls.setMode(descriptor, status.mode & 0o777, path: temporary)
+            return descriptor
+        } catch {
+            SystemCalls.close(descriptor)
+            try? SystemCalls.unlink(temporary)
+            throw error
         }
     }
 

@@ -1,8 +1,13 @@
-/// The names that belong to a database file (coordination.md 1.1). Suffixes are appended to the path as the caller gave it.
+import SystemCalls
+
+/// The names that belong to a database file (coordination.md 1.1).
+///
+/// Suffixes are appended to the name of the file itself, not to that of a symbolic link to it: one file has one session, under whichever
+/// name it is opened. (Others append them to the path as they are given it: they and we meet where all use the name of the file.)
 package struct SessionPaths: Sendable, Equatable {
     /// The data file.
     package let file: String
-    package init(_ file: String) { self.file = file }
+    package init(_ file: String) { self.file = SystemCalls.followingLinks(file) }
 
     package var lock: String { file + ".lock" }
     package var management: String { file + ".management" }

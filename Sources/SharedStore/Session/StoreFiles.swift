@@ -35,6 +35,8 @@ public enum StoreFiles {
         do { _ = try SystemCalls.status(path: directory) } catch let error as SystemError where error.code == ENOENT { return false }
         let existed = try withExclusiveAccess(path) {
             let existed = try remove(paths.file)
+            // A link to the file would otherwise stand for nothing.
+            if path != paths.file { try remove(path) }
             for side in [paths.note, paths.legacyLog] { try remove(side) }
             try removeTree(paths.management, depth: 0)
             return existed

@@ -16,7 +16,8 @@ public enum SeedFile {
         let status = try SystemCalls.status(source, path: seed)
         if status.isDirectory { throw OpenError.isDirectory(path: seed) }
         if !status.isRegularFile { throw OpenError.notARegularFile(path: seed) }
-        let draft = try SeedDraft(for: path)
+        // As private as the seed, and writable by its owner.
+        let draft = try SeedDraft(for: path, mode: status.mode & 0o666 | 0o600)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         while true {
@@ -47,10 +48,10 @@ public final class SeedDraft {
     private var isOver = false
 
     /// - Throws: `SystemError` where no file can be made there.
-    public init(for path: String) throws {
+    public init(for path: String, mode: UInt32 = 0o644) throws {
         self.path = path
         temporaryPath = "\(path).part-\(getpid())-\(UInt64.random(in: 0...UInt64(UInt32.max)))"
-        descriptor = try SystemCalls.open(temporaryPath, O_RDWR | O_CREAT | O_EXCL)
+        descriptor = try SystemCalls.open(temporaryPath, O_RDWR | O_CREAT | O_EXCL, mode: mode)
     }
 
     deinit {

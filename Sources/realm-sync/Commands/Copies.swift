@@ -12,7 +12,8 @@ extension Command {
         exitCodes: [(.cannotCreate, "DEST exists already")],
         run: { invocation in
             let destination = invocation.arguments.operand("DEST")
-            try makeCopy(invocation, destination, mode: 0o644)
+            // As private as its source, as far as the process's mask lets it be read.
+            try makeCopy(invocation, destination, mode: (try? SystemCalls.status(path: invocation.arguments.operand("FILE")).mode & 0o666) ?? 0o600)
             try invocation.output.line("\(Text.visible(destination)): \(Units.text(bytes: try SystemCalls.status(path: destination).size))")
             return .ok
         })
@@ -20,6 +21,7 @@ extension Command {
     static let compact = Command(
         name: "compact",
         summary: "Remove the free space of a file that nobody else has open.",
+        details: ["Mode and owner stay. A file of an older format must be upgraded first, a mirror cannot be compacted: its source can."],
         operands: [.file],
         options: [.keyFile],
         exitCodes: [(.tryAgain, "somebody has the file open")],
@@ -63,6 +65,9 @@ private func runCompact(_ invocation: Invocation) throws -> ExitCode {
     var options = StoreOptions()
     options.createsFile = false
     options.encryptionKey = try Database.key(invocation)
+    let format = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: options.encryptionKey).layout.format }
+    // To open it for writing would upgrade it, which nobody asked for.
+    if format != Int(FileHeader.currentFormat) { throw OpenError.upgradeRequired(path: path, format: format) }
     options.label = "\(Program.name) compact"
     let store = try Store.open(path, options)
     defer { try? store.close(force: true) }

@@ -72,6 +72,7 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
     if isOnce {
         options.endsWhenEqual = true
         options.pinGrace = .zero
+        options.attemptsMax = onceAttemptsMax
     }
     let wire = try wireOptions(arguments)
     if destinations.contains(where: { !$0.isLocal }), arguments.has("dest-key-file") || arguments.has("dest-key-env") {
@@ -126,6 +127,9 @@ private func archiveWork(
         if isOnce { _ = try archiver.once() } else { try archiver.run() }
     }
 }
+
+/// Some three seconds in all, for a server that is being started anew.
+private let onceAttemptsMax = 6
 
 /// The key that a replica is encrypted with; nil for a plain one.
 private func destinationKey(_ invocation: Invocation, _ sourceKey: EncryptionKey?) throws -> EncryptionKey? {

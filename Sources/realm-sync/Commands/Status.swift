@@ -24,8 +24,12 @@ private func runStatus(_ invocation: Invocation) throws -> ExitCode {
     guard let path = invocation.arguments.operands("FILE").first else { return try runServiceStatus(invocation) }
     if invocation.arguments.has("socket") { throw invocation.arguments.usageError("a FILE is looked at without the service; --socket is for the service") }
     let key = try Database.key(invocation)
-    let file = try ImmutableFile(path: path, key: key)
     Ending.obeySignals()
+    return try SteadyReading.attempt(path) { try status(invocation, path, key) }
+}
+
+private func status(_ invocation: Invocation, _ path: String, _ key: EncryptionKey?) throws -> ExitCode {
+    let file = try ImmutableFile(path: path, key: key)
     // A file that nobody has open is looked at without making a session of our own.
     let member = SessionProbe.look(path) == .notLive ? nil : try Database.join(file, key, invocation)
     let session = try member.flatMap { member in
@@ -44,7 +48,10 @@ private func runStatus(_ invocation: Invocation) throws -> ExitCode {
     facts.add(to: &fields)
     if let replica { add(replica, to: &fields) }
     session?.add(to: &fields)
-    if session == nil { fields.add("session", "none: nobody has the file open") }
+    if session == nil {
+        let isLive = SessionProbe.look(path) == .live
+        fields.add("session", isLive ? "live, but it could not be joined from here" : "none: nobody has the file open")
+    }
     try fields.write(to: invocation.output)
     try session?.writeTables(to: invocation.output)
     return .ok

@@ -62,8 +62,10 @@ private struct Attachment {
     init(_ invocation: Invocation) throws {
         let path = invocation.arguments.operand("FILE")
         let key = try Database.key(invocation)
-        let file = try ImmutableFile(path: path, key: key)
-        let member = try Database.join(file, key, invocation)
+        let (file, member) = try SteadyReading.attempt(path) {
+            let file = try ImmutableFile(path: path, key: key)
+            return (file, try Database.join(file, key, invocation))
+        }
         let newest = NewestVersion(member, path, key, first: try file.group.version())
         firstVersion = newest.now
         let console = invocation.console

@@ -1,5 +1,4 @@
 import Glibc
-import SharedStore
 import SystemCalls
 
 /// Whether somebody has a file open, found without becoming a participant and without touching anything.
@@ -8,13 +7,13 @@ import SystemCalls
 /// around, or that look for damage, must not do that. An exclusive `flock` for a moment would tell for sure, but others who
 /// open the file at that
 /// moment would take a stale lock file for a live one (coordination.md 12.4).
-enum SessionProbe {
-    enum Answer { case live, perhaps, notLive }
+package enum SessionProbe {
+    package enum Answer { case live, perhaps, notLive }
 
-    /// `live`: a lock of the lock file is seen. `perhaps`: none is seen, but participants are counted: they are in another
+    /// `live`: a lock of the lock file is seen, whether it can be read or not. `perhaps`: none is seen, but participants are counted: they are in another
     /// container, or dead.
-    static func look(_ path: String) -> Answer {
-        let lockPath = path + ".lock"
+    package static func look(_ path: String) -> Answer {
+        let lockPath = SessionPaths(path).lock
         guard let status = try? SystemCalls.status(path: lockPath) else { return .notLive }
         if isLocked(inode: status.inode) { return .live }
         return countedParticipants(lockPath) > 0 ? .perhaps : .notLive
@@ -24,7 +23,7 @@ enum SessionProbe {
     /// some file
     /// systems show another one there; a wrong hit does no harm.
     private static func isLocked(inode: UInt64) -> Bool {
-        guard let text = TextFile.read("/proc/locks") else { return false }
+        guard let text = FileText.read("/proc/locks", limit: 4 << 20) else { return false }
         return text.split(separator: "\n").contains { line in
             let words = line.split(separator: " ")
             guard let kind = words.firstIndex(of: "FLOCK"), words.count > kind + 4 else { return false }
@@ -42,15 +41,42 @@ enum SessionProbe {
     }
 }
 
-enum TextFile {
-    /// The whole of a small file, also of one whose size the system does not tell; nil where it cannot be read or has more
-    /// than 4 MiB.
-    static func read(_ path: String) -> String? {
-        guard let descriptor = try? SystemCalls.open(path, O_RDONLY) else { return nil }
+/// Reading while nobody keeps others from writing: what was read may have been overwritten before all of it was.
+package enum SteadyReading {
+    private static let attemptsMax = 20
+    private static let pauseMicroseconds: UInt32 = 1000
+
+    /// Runs `body`, which opens the file at `path` anew; again where it found nonsense while somebody had the file open.
+    ///
+    /// - Throws: what `body` throws at last.
+    package static func attempt<Result>(_ path: String, _ body: () throws -> Result) throws -> Result {
+        for _ in 1..<attemptsMax {
+            do { return try body() } catch let error where isNonsense(error) && SessionProbe.look(path) != .notLive {
+                usleep(pauseMicroseconds)
+            }
+        }
+        return try body()
+    }
+
+    /// Errors that a file gives which is sound, and is written to.
+    private static func isNonsense(_ error: any Error) -> Bool {
+        switch error {
+        case is FormatError, is DecryptionError, OpenError.damaged, OpenError.truncated, OpenError.decryptionFailed: true
+        default: false
+        }
+    }
+}
+
+/// The text of a small file, also of one whose size the system does not tell.
+enum FileText {
+    /// Nil where it cannot be read, is no regular file, or has more than `limit` bytes.
+    static func read(_ path: String, limit: Int) -> String? {
+        guard let descriptor = try? SystemCalls.open(path, O_RDONLY | O_NONBLOCK) else { return nil }
         defer { SystemCalls.close(descriptor) }
+        guard (try? SystemCalls.status(descriptor, path: path))?.isRegularFile == true else { return nil }
         var bytes: [UInt8] = []
         return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 16) { buffer in
-            while bytes.count < 4 << 20 {
+            while bytes.count <= limit {
                 guard let count = try? SystemCalls.readSome(descriptor, into: buffer, path: path) else { return nil }
                 if count == 0 { return String(decoding: bytes, as: UTF8.self) }
                 bytes.append(contentsOf: buffer[..<count])
