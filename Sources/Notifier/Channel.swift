@@ -57,7 +57,8 @@ final class Channel: Sendable {
         filePath = Self.absolute(path)
         folderPath = SystemCalls.parentDirectory(of: filePath)
         fileName = String(filePath[(filePath.lastIndex(of: "/").map(filePath.index(after:)) ?? filePath.startIndex)...])
-        noteName = fileName + ".note"
+        let name = SystemCalls.followingLinks(filePath)
+        noteName = String(name[(name.lastIndex(of: "/").map(name.index(after:)) ?? name.startIndex)...]) + ".note"
         candidates = FIFOPath.candidates(database: path, fallbackDirectory: options.fallbackDirectory)
         intervalMilliseconds = Atomic(options.netMilliseconds)
         let now = SystemCalls.monotonicNanoseconds()

@@ -1,9 +1,10 @@
 import Glibc
+import SystemCalls
 
 /// Where the FIFO of a database lies (coordination.md 1.2).
 ///
 /// All participants must come to the same FIFO, so the candidates, their order and the hash in their names are fixed:
-/// 1. `X.note`, where X is the path as the application gave it, unresolved;
+/// 1. `X.note`, where X is the path as the application gave it, or, where that is a symbolic link, the name of the file itself;
 /// 2. `F/realm_<H>.note`, if the application names a fallback directory F;
 /// 3. `T/realm_<H>.note`, if the environment variable TMPDIR was set at the start of the process, to T.
 enum FIFOPath {
@@ -15,6 +16,7 @@ enum FIFOPath {
     }()
 
     static func candidates(database path: String, fallbackDirectory: String?) -> [String] {
+        let path = SystemCalls.followingLinks(path)
         var candidates = [path + ".note"]
         for directory in [fallbackDirectory, temporaryDirectory] {
             guard let directory, !directory.isEmpty else { continue }
