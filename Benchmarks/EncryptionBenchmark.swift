@@ -50,15 +50,42 @@ enum EncryptionBenchmark {
         }
         printLine("warm lookups by object key, encrypted", 100_000 / middle(times[1]), "/s", "\(ratio(middle(times[0]), middle(times[1]))) plain")
 
-        let stores = [try Store.open(paths[0], options(nil)), try Store.open(paths[1], options(key))]
-        for objects in [1, 1000] {
-            times = [[], []]
-            for round in 0..<(objects == 1 ? 400 : 40) {
-                for (i, store) in stores.enumerated() { times[i].append(try seconds { try change(store, objects, round, count) }) }
+        try commits(paths, key, count)
+    }
+
+    /// Small and large commits, plain and encrypted in turns: synced as users have them, grouped, and without any sync. Beside them stands
+    /// what the cipher alone takes for the pages that a commit has to encrypt: nobody can be faster than the plain commit and that.
+    private static func commits(_ paths: [String], _ key: EncryptionKey, _ count: Int) throws {
+        let page = 4096 / (try cipherRate(decrypting: false))
+        printLine("encrypting and authenticating a page", 1 / page, "/s", "\(short(page))s each")
+        var syncing = options(nil)
+        syncing.durability = .full
+        for (title, plainOptions, isGrouped) in [("synced", syncing, false), ("in groups of 10", syncing, true), ("no syncs", options(nil), false)] {
+            var stores: [Store] = []
+            for (path, key) in zip(paths, [nil, key]) {
+                var options = plainOptions
+                options.encryptionKey = key
+                stores.append(try Store.open(path, options))
             }
-            printLine("commit of \(objects) changed, encrypted, no syncs", 1 / middle(times[1]), "commits/s", "\(ratio(middle(times[0]), middle(times[1]))) plain")
+            func pageCount() -> Int { (stores[1].participant?.file.backend as? EncryptedFile)?.writtenPageCount ?? 0 }
+            for objects in [1, 1000] {
+                let rounds = objects == 1 ? 400 : 60, before = pageCount()
+                var times: [[Double]] = [[], []]
+                for round in 0..<rounds {
+                    for (i, store) in stores.enumerated() {
+                        times[i].append(try seconds {
+                            if isGrouped { try changeInGroup(store, objects, round, count) } else { try change(store, objects, round, count) }
+                        })
+                    }
+                }
+                let commits = isGrouped ? 10.0 : 1.0
+                let pages = Double(pageCount() - before) / Double(rounds) / commits
+                let plain = middle(times[0]) / commits, encrypted = middle(times[1]) / commits, least = plain + pages * page
+                printLine("commit of \(objects) changed, encrypted, \(title)", 1 / encrypted, "commits/s",
+                          "\(ratio(plain, encrypted)) plain; \(short(pages))pages, the cipher alone allows \(ratio(plain, least)) plain")
+            }
+            for store in stores { try store.close() }
         }
-        for store in stores { try store.close() }
     }
 
     private static func options(_ key: EncryptionKey?) -> StoreOptions {
@@ -94,30 +121,43 @@ enum EncryptionBenchmark {
         keep(sum)
     }
 
-    private static func change(_ store: Store, _ objects: Int, _ round: Int, _ count: Int) throws {
-        try store.write { transaction in
-            let items = try transaction.editor.editor(named: "class_Item")
-            let age = try items.column(named: "age")
-            for i in 0..<objects { try items.setInt(age, of: ObjectKey(Int64((round &* 7919 &+ i) % count)), to: Int64(round)) }
+    /// Ten commits that share the syncs.
+    private static func changeInGroup(_ store: Store, _ objects: Int, _ round: Int, _ count: Int) throws {
+        let transaction = try store.beginWrite()
+        for i in 0..<10 {
+            try change(transaction, objects, 10 * round + i, count)
+            try transaction.commitAndContinue(syncing: false)
         }
+        try transaction.sync()
+        transaction.rollback()
     }
 
-    /// Bytes that the library decrypts and authenticates in a second, in pages of 4 KiB as we ask it to.
-    private static func cipherRate() throws -> Double {
+    private static func change(_ store: Store, _ objects: Int, _ round: Int, _ count: Int) throws {
+        try store.write { try change($0, objects, round, count) }
+    }
+
+    private static func change(_ transaction: WriteTransaction, _ objects: Int, _ round: Int, _ count: Int) throws {
+        let items = try transaction.editor.editor(named: "class_Item")
+        let age = try items.column(named: "age")
+        for i in 0..<objects { try items.setInt(age, of: ObjectKey(Int64((round &* 7919 &+ i) % count)), to: Int64(round)) }
+    }
+
+    /// Bytes that the library decrypts (or encrypts) and authenticates in a second, in pages of 4 KiB as we ask it to.
+    private static func cipherRate(decrypting: Bool = true) throws -> Double {
         var key = [UInt8](repeating: 7, count: 32), iv = [UInt8](repeating: 9, count: 16)
         var page = [UInt8](repeating: 1, count: 4096), out = [UInt8](repeating: 0, count: 4096 + 16), tag = [UInt8](repeating: 0, count: 64)
         let context = EVP_CIPHER_CTX_new()
         defer { EVP_CIPHER_CTX_free(context) }
-        EVP_DecryptInit_ex(context, EVP_aes_256_cbc(), nil, &key, &iv)
+        EVP_CipherInit_ex(context, EVP_aes_256_cbc(), nil, &key, &iv, decrypting ? 0 : 1)
         EVP_CIPHER_CTX_set_padding(context, 0)
         let pages = 20_000
-        let time = seconds {
+        let time = median(3) {
             for i in 0..<pages {
                 page[0] = UInt8(truncatingIfNeeded: i)
                 var length: Int32 = 0, tagLength: UInt32 = 0
                 HMAC(EVP_sha224(), &key, 32, &page, 4096, &tag, &tagLength)
-                EVP_DecryptInit_ex(context, nil, nil, nil, &iv)
-                EVP_DecryptUpdate(context, &out, &length, &page, 4096)
+                EVP_CipherInit_ex(context, nil, nil, nil, &iv, -1)
+                EVP_CipherUpdate(context, &out, &length, &page, 4096)
             }
         }
         keep(out)

@@ -18,7 +18,7 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
     case tooSmall(path: String, size: Int, minimum: Int)
     /// The size is not a multiple of 8.
     case oddSize(path: String, size: Int)
-    /// Bytes 16 to 19 are not `T-DB`; `content` is what the first bytes look like.
+    /// No key was given, and bytes 16 to 19 are not `T-DB`; `content` is what the first bytes look like.
     case notARealm(path: String, content: ForeignContent)
     /// The file ends before `position`, where `what` should be.
     case truncated(path: String, size: Int, position: UInt64, what: String)
@@ -43,7 +43,7 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
 
     /// What a file that is no realm seems to be.
     public enum ForeignContent: String, Sendable {
-        case zeros, text, sqlite, unknown
+        case zeros, text, sqlite, encrypted, unknown
     }
 
     /// The path of the file at fault.
@@ -72,6 +72,7 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
         case .notARealm(let path, .zeros): "\(path): not a realm file: the header is all zeros; restore it from a copy"
         case .notARealm(let path, .text): "\(path): not a realm file: it begins with text"
         case .notARealm(let path, .sqlite): "\(path): not a realm file but an SQLite database"
+        case .notARealm(let path, .encrypted): "\(path): encrypted, and no key was given"
         case .notARealm(let path, .unknown): "\(path): not a realm file, or an encrypted one for which no key was given"
         case .truncated(let path, let size, let position, let what):
             "\(path): cut off: the file has \(size) bytes, \(what) should be at byte \(position)"

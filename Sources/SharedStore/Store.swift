@@ -228,6 +228,7 @@ public final class Store: Sendable {
             let base = try participant.acquireNewest(.live, deadline)
             do {
                 guard let writer else { preconditionFailure("a session without a writer") }
+                try participant.lockFile.settleDeadWriter(writer.file.backend, options.durability)
                 let format = try writer.alignHeader(with: base.snapshot, options.durability)
                 if format != FileHeader.currentFormat && !upgrades { throw OpenError.upgradeRequired(path: path, format: Int(format)) }
                 writer.settle(participant)

@@ -274,11 +274,13 @@ public final class WriteTransaction {
             try HistoryEditor.append(editing, editing.changes.bytes, newVersion: version, oldestLive: pinned.oldestLive)
         }
         let top = try editing.finish()
-        let next = try writer.committer.prepare(base: base.snapshot, arena: memory.arena, topRef: top, pinned: pinned)
+        let next = try writer.committer.prepare(
+            base: base.snapshot, arena: memory.arena, topRef: top, pinned: pinned, syncs: syncing || durability != .full)
         KillPoint.reach("C3.before")
         try lockFile.with(.control, deadline) {
             KillPoint.reach("C3.locked")
-            try writer.committer.store(durability)
+            // Whoever wants to join needs the control mutex.
+            try writer.committer.store(durability, alone: lockFile.participantCount == 1)
             KillPoint.reach("C3.stored")
         }
         KillPoint.reach("C5.before")
@@ -286,8 +288,6 @@ public final class WriteTransaction {
             try writer.committer.flip(durability)
         } else {
             try writer.deferSync(base, participant)
-            // An encrypted page must not be written twice without a sync in between (file-format-3 section 8).
-            if writer.file.backend.contentAlignment > 8 { try writer.file.backend.syncData() }
         }
         KillPoint.reach("C7.before")
         try lockFile.with(.list, deadline) {

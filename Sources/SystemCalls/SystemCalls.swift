@@ -241,6 +241,11 @@ public enum SystemCalls {
         if length > 0 { _ = CShims_madvise(address, length, MADV_DONTNEED) }
     }
 
+    /// Core dumps leave this memory out, where the system can do so.
+    public static func leaveOutOfDumps(_ address: UnsafeMutableRawPointer, length: Int) {
+        if length > 0 { _ = CShims_madvise(address, length, 16 /* MADV_DONTDUMP */) }
+    }
+
     /// A file in memory without a name, see memfd_create(2).
     public static func memoryFile(name: String) throws -> Descriptor {
         try SystemCallInterception.ask("memfd_create", name)

@@ -81,7 +81,7 @@ struct Database {
         let arguments = invocation.arguments
         if let name = arguments.string(environment) {
             if arguments.has(file) { throw arguments.usageError("--\(file) and --\(environment) are both given") }
-            return try EncryptionKey.read(environment: name)
+            return try KeyVariables.key(name)
         }
         guard let path = arguments.string(file) else { return nil }
         let allows = arguments.has(Option.readableKeyFile.name)
@@ -97,5 +97,21 @@ struct Database {
         let near = Spelling.nearest(name, among: names).map { "; did you mean '\($0)'?" }
         let list = names.count > 20 ? "; 'schema' lists its \(names.count) classes" : "; it has \(names.joined(separator: ", "))"
         throw CommandFailure(.noInput, "\(path): no class '\(name)'\(near ?? (names.isEmpty ? "; it has no classes" : list))")
+    }
+}
+
+/// Keys from environment variables. Each variable is read once and then wiped: core dumps, and those who may look at the process, see the
+/// environment, and programs that are started from here inherit it.
+enum KeyVariables {
+    private static let known = Mutex<[String: EncryptionKey]>([:])
+
+    static func key(_ name: String) throws -> EncryptionKey {
+        try known.withLock { known in
+            if let key = known[name] { return key }
+            let key = try EncryptionKey.read(environment: name)
+            EncryptionKey.wipe(environment: name)
+            known[name] = key
+            return key
+        }
     }
 }

@@ -93,7 +93,7 @@ struct Failure {
         switch error {
         case .fileNotFound: "; check the path"
         case .truncated, .damaged: "; '\(Program.name) verify' tells more"
-        case .notARealm(_, .unknown): "; name the key with --key-file"
+        case .notARealm(_, .encrypted), .notARealm(_, .unknown): "; name the key with --key-file"
         default: ""
         }
     }

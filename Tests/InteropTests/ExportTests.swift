@@ -4,7 +4,7 @@ import TestSupport
 import XCTest
 
 /// The export of every given file says what the program that wrote it says.
-final class ExportTests: XCTestCase {
+class ExportTests: XCTestCase {
     private func given(_ name: String, _ folder: String) throws -> ExactJSON {
         try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: folder + "/" + name + ".json")))
     }
@@ -92,4 +92,13 @@ final class ExportTests: XCTestCase {
         }) { XCTAssertTrue($0 is Full) }
         XCTAssertEqual(calls, 3)
     }
+}
+
+/// The same over files that we have encrypted.
+final class EncryptedExportTests: ExportTests {
+    override func setUp() { GivenFiles.key = TestKeys.test }
+    override func tearDown() { GivenFiles.key = TestKeys.usual }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(GivenFiles.key) }
 }

@@ -23,10 +23,14 @@ enum GivenFiles {
         try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".realm") }.map { String($0.dropLast(6)) }.sorted()
     }
 
-    /// Copies the file into `scratch` and opens the copy.
+    /// Files are read encrypted with this key; nil: as they are.
+    nonisolated(unsafe) static var key = TestKeys.usual
+
+    /// Copies the file into `scratch`, encrypts the copy if there is a key, and opens it.
     static func open(_ name: String, in folder: String, _ scratch: ScratchDirectory) throws -> ImmutableFile {
         let copy = scratch.file(name + ".realm")
         try FileManager.default.copyItem(atPath: folder + "/" + name + ".realm", toPath: copy)
-        return try ImmutableFile(path: copy)
+        if let key { try StoreFiles.changeKey(copy, from: nil, to: key) }
+        return try ImmutableFile(path: copy, key: key)
     }
 }

@@ -4,7 +4,7 @@ import TestSupport
 import XCTest
 
 /// Every index of every given file finds every object by each of its indexed values, and nothing else.
-final class IndexLookupTests: XCTestCase {
+class IndexLookupTests: XCTestCase {
     private func eachFile(_ body: (String, ImmutableFile) throws -> Void) throws {
         let scratch = ScratchDirectory()
         for name in try GivenFiles.core14() { try body(name, GivenFiles.open(name, in: Fixtures.core14, scratch)) }
@@ -147,4 +147,13 @@ final class IndexLookupTests: XCTestCase {
             }
         }
     }
+}
+
+/// The same over files that we have encrypted.
+final class EncryptedIndexLookupTests: IndexLookupTests {
+    override func setUp() { GivenFiles.key = TestKeys.test }
+    override func tearDown() { GivenFiles.key = TestKeys.usual }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(GivenFiles.key) }
 }

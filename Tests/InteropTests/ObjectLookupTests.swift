@@ -3,7 +3,7 @@ import TestSupport
 import XCTest
 
 /// The cluster trees of the given files: counts, order, and lookup by key and by position agree with a plain walk.
-final class ObjectLookupTests: XCTestCase {
+class ObjectLookupTests: XCTestCase {
     func testEveryObjectIsFoundByKeyAndByPosition() throws {
         let scratch = ScratchDirectory()
         var objects = 0, generalLeaves = 0, deepest = 0
@@ -65,4 +65,13 @@ final class ObjectLookupTests: XCTestCase {
         }
         XCTAssertGreaterThan(found, 0)
     }
+}
+
+/// The same over files that we have encrypted.
+final class EncryptedObjectLookupTests: ObjectLookupTests {
+    override func setUp() { GivenFiles.key = TestKeys.test }
+    override func tearDown() { GivenFiles.key = TestKeys.usual }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(GivenFiles.key) }
 }

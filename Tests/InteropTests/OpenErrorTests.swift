@@ -36,10 +36,10 @@ final class OpenErrorTests: XCTestCase {
         XCTAssertEqual(error(path), .notARealm(path: path, content: .zeros))
         path = try write(Array(String(repeating: "plain text\n", count: 80).utf8), scratch)
         XCTAssertEqual(error(path), .notARealm(path: path, content: .text))
-        XCTAssertEqual(error(Fixtures.core14 + "/encrypted.realm"), .notARealm(path: Fixtures.core14 + "/encrypted.realm", content: .unknown))
+        XCTAssertEqual(error(Fixtures.core14 + "/encrypted.realm"), .notARealm(path: Fixtures.core14 + "/encrypted.realm", content: .encrypted))
         XCTAssertEqual(mkfifo(scratch.file("fifo"), 0o600), 0)
         XCTAssertEqual(error(scratch.file("fifo")), .notARegularFile(path: scratch.file("fifo")))
-        let descriptions = [.zeros, .text, .unknown].map { OpenError.notARealm(path: "a", content: $0).description }
+        let descriptions = [.zeros, .text, .encrypted, .unknown].map { OpenError.notARealm(path: "a", content: $0).description }
         XCTAssertEqual(Set(descriptions).count, 3)
     }
 
@@ -109,11 +109,17 @@ final class OpenErrorTests: XCTestCase {
             } catch { return error as? OpenError }
         }
         XCTAssertNil(found(encrypted, good))
-        XCTAssertEqual(found(encrypted, nil), .notARealm(path: encrypted, content: .unknown))
+        XCTAssertEqual(found(encrypted, nil), .notARealm(path: encrypted, content: .encrypted))
         XCTAssertEqual(found(plain, good), .notEncrypted(path: plain))
-        guard case .decryptionFailed(encrypted, 0, _)? = found(encrypted, wrong) else {
+        guard case .decryptionFailed(encrypted, 0, let wrongReason)? = found(encrypted, wrong) else {
             return XCTFail("\(String(describing: found(encrypted, wrong)))")
         }
+        // Only the half that encrypts differs: every checksum fits.
+        let half = try EncryptionKey(Array(repeating: 7, count: 32) + good.withBytes { Array($0[32...]) })
+        guard case .decryptionFailed(encrypted, 0, let halfReason)? = found(encrypted, half) else {
+            return XCTFail("\(String(describing: found(encrypted, half)))")
+        }
+        XCTAssertNotEqual(wrongReason, halfReason)
         let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: encrypted)))
         let cut = try write(Array(bytes[..<(bytes.count / 2 & ~4095)]), scratch)
         switch found(cut, good) {

@@ -4,7 +4,7 @@ import TestSupport
 import XCTest
 
 /// The several ways to read one value agree: by row, by leaf, by position, by search; and links agree with backlinks.
-final class ReaderAgreementTests: XCTestCase {
+class ReaderAgreementTests: XCTestCase {
     private func eachTable(_ body: (String, Group, Table) throws -> Void) throws {
         let scratch = ScratchDirectory()
         for name in try GivenFiles.core14() {
@@ -209,4 +209,13 @@ final class ReaderAgreementTests: XCTestCase {
         XCTAssertEqual(all.property(named: "setOpt_int"), PropertySchema(name: "setOpt_int", type: .int, collection: .set, isOptional: true))
         XCTAssertNil(schema.objectSchema(named: "metadata"))
     }
+}
+
+/// The same over files that we have encrypted.
+final class EncryptedReaderAgreementTests: ReaderAgreementTests {
+    override func setUp() { GivenFiles.key = TestKeys.test }
+    override func tearDown() { GivenFiles.key = TestKeys.usual }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(GivenFiles.key) }
 }

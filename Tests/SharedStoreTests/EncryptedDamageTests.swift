@@ -200,6 +200,59 @@ final class EncryptedDamageTests: XCTestCase {
         }
     }
 
+    // MARK: In a session
+
+    /// Who opens a damaged file for writing, and writes, ends with an error or with a version that was committed: damage is never sealed.
+    func testWritingToADamagedFileNeverMakesWrongDataOfIt() throws {
+        var damaged: [(String, [UInt8])] = []
+        for page in 0..<pageCount {
+            let place = PageGeometry.filePosition(page << 12), entry = PageGeometry.entryPosition(page: page)
+            for offset in [0, 2048, 4095] where place + offset < good.count {
+                damaged.append(("bit of page \(page) at \(offset)", replacing([(place + offset, [good[place + offset] ^ 16])])))
+            }
+            // Of the counters only those of pages that were written twice are protected.
+            for offset in [5, 36] where counter(page, 32) != 0 {
+                damaged.append(("bit of entry \(page) at \(offset)", replacing([(entry + offset, [good[entry + offset] ^ 2])])))
+            }
+            damaged.append(("page \(page) of zeros", replacing([(place, ArraySlice([UInt8](repeating: 0, count: 4096)))])))
+            damaged.append(("entry \(page) of zeros", replacing([(entry, ArraySlice([UInt8](repeating: 0, count: 64)))])))
+            damaged.append(("page \(page) rolled back", replacing([(place, data(page, of: states[1]))])))
+            damaged.append(("page \(page) swapped", replacing([(place, data((page + 1) % pageCount, of: good))])))
+            damaged.append(("cut at page \(page)", Array(good[..<min(place, good.count)])))
+        }
+        var options = StoreOptions()
+        options.encryptionKey = key
+        options.durability = .unsafe
+        var ends: [String: Int] = [:]
+        for (name, bytes) in damaged {
+            try write(bytes)
+            do {
+                let store = try Store.open(path, options)
+                defer { try? store.close(force: true) }
+                let before = try store.look { try JSONExporter.text($0.group) }
+                XCTAssertTrue(exports.contains(before), "\(name): read in a session")
+                for id in [1000, 1001] as [Int64] {
+                    try store.write { transaction in
+                        let table = try transaction.editor.editor(named: "class_Thing")
+                        let (object, _) = try table.createObject(primaryKey: .int(id))
+                        try table.set("text", of: object, to: .string("not for long"))
+                        try table.deleteObject(object)
+                    }
+                }
+                ends["written", default: 0] += 1
+            } catch {
+                XCTAssertTrue(error is OpenError || error is DecryptionError || error is FormatError || error is SessionError, "\(name): \(error)")
+                ends["error", default: 0] += 1
+            }
+            switch try outcome() {
+            case .version, .error: break
+            case .wrongData: XCTFail("\(name): data that was never there")
+            }
+        }
+        XCTAssertGreaterThan(ends["written"] ?? 0, 5, "\(ends)")
+        XCTAssertGreaterThan(ends["error"] ?? 0, 20, "\(ends)")
+    }
+
     // MARK: The document alone
 
     /// Decrypts by what the document says and a general library, without anything of ours.

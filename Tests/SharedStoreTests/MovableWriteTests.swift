@@ -5,7 +5,15 @@ import XCTest
 @testable import SharedStore
 
 /// Write transactions that move between threads, and turns that are got without waiting.
-final class MovableWriteTests: XCTestCase {
+class MovableWriteTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
+
+    private func options() -> StoreOptions {
+        var options = StoreOptions()
+        options.encryptionKey = key
+        return options
+    }
+
     private func onNewThread<R: Sendable>(_ body: @escaping @Sendable () throws -> R) throws -> R {
         let result = Mutex<Result<R, any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
@@ -26,7 +34,7 @@ final class MovableWriteTests: XCTestCase {
 
     func testATransactionBeginsOnOneThreadAndEndsOnAnother() throws {
         let scratch = ScratchDirectory()
-        let store = try Store.open(scratch.file("a.realm"))
+        let store = try Store.open(scratch.file("a.realm"), options())
         for round in 0..<20 {
             let carrier = try onNewThread { Carrier(transaction: try store.beginMovableWrite()) }
             try onNewThread { _ = try carrier.transaction.editor.createTable("class_T\(round)", kind: .topLevel) }
@@ -44,7 +52,7 @@ final class MovableWriteTests: XCTestCase {
 
     func testMovableAndThreadBoundTransactionsExcludeEachOther() throws {
         let scratch = ScratchDirectory()
-        let store = try Store.open(scratch.file("a.realm"))
+        let store = try Store.open(scratch.file("a.realm"), options())
         let movable = try store.beginMovableWrite()
         XCTAssertTrue(try onNewThread { try store.tryBeginWrite() == nil })
         movable.rollback()
@@ -59,7 +67,7 @@ final class MovableWriteTests: XCTestCase {
 
     func testATurnThatIsAskedForComesWhenTheWriterBeforeIsDone() throws {
         let scratch = ScratchDirectory()
-        let store = try Store.open(scratch.file("a.realm"))
+        let store = try Store.open(scratch.file("a.realm"), options())
         let first = try store.beginWrite()
         let turn = Mutex<WriteTurn?>(nil)
         let arrived = DispatchSemaphore(value: 0)
@@ -80,7 +88,7 @@ final class MovableWriteTests: XCTestCase {
 
     func testATurnThatIsDroppedLetsTheNextOneWrite() throws {
         let scratch = ScratchDirectory()
-        let store = try Store.open(scratch.file("a.realm"))
+        let store = try Store.open(scratch.file("a.realm"), options())
         for _ in 0..<10 {
             let arrived = DispatchSemaphore(value: 0)
             try store.requestWriteTurn { _ in arrived.signal() }
@@ -95,7 +103,7 @@ final class MovableWriteTests: XCTestCase {
 
     func testManyThreadsWriteThroughTheKeeperAndBesideIt() throws {
         let scratch = ScratchDirectory()
-        let store = try Store.open(scratch.file("a.realm"))
+        let store = try Store.open(scratch.file("a.realm"), options())
         try store.write { _ = try $0.editor.createTable("class_T", kind: .topLevel) }
         let before = try store.newestVersion()
         DispatchQueue.concurrentPerform(iterations: 6) { worker in
@@ -109,4 +117,12 @@ final class MovableWriteTests: XCTestCase {
         XCTAssertEqual(try store.look { try $0.group.table(ofClass: "T")?.objectCount }, 120)
         try store.close(force: true)
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedMovableWriteTests: MovableWriteTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

@@ -9,6 +9,7 @@ final class SchemaChangeRandomTests: XCTestCase {
     private static func options() -> StoreOptions {
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = TestKeys.usual
         options.onWarning = { XCTFail($0) }
         return options
     }
@@ -230,7 +231,7 @@ final class SchemaChangeRandomTests: XCTestCase {
         let reader = try store.beginRead()
         defer { reader.end() }
         XCTAssertEqual(SchemaDifference.between(file: try reader.group.schema(), wanted: wanted), [], place)
-        let image = try ImmutableFile(path: path)
+        let image = try ImmutableFile(path: path, key: TestKeys.usual)
         let report = try Verifier.verify(image)
         XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(place): \(report.findings.prefix(4).map(\.description))")
         let after = try ExactJSON(parsing: JSONExporter.text(reader.group))
@@ -299,7 +300,7 @@ final class SchemaChangeRandomTests: XCTestCase {
             XCTAssertEqual(names, version < 2 ? [[], [], []] : [["Marley", "Lassie"], ["Toto"], []], "\(version)")
             XCTAssertEqual(pets.count, version < 2 ? 0 : version == 2 ? 3 : 4, "\(version)")
             XCTAssertEqual(people.first?["address"]?["$embedded"]?["street"]?.string, version < 4 ? nil : "Broadway", "\(version)")
-            let file = try ImmutableFile(path: path)
+            let file = try ImmutableFile(path: path, key: TestKeys.usual)
             let report = try Verifier.verify(file)
             // Upgraded files keep the type number of their lists of links (file-format-2 3.1), which is worth a warning.
             let findings = report.findings.map(\.description).filter { isImported || !$0.hasPrefix("warning spec.type") }

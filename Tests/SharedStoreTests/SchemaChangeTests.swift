@@ -8,6 +8,7 @@ final class SchemaChangeTests: XCTestCase {
     private static func options(_ access: StoreOptions.Access = .readWrite) -> StoreOptions {
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = TestKeys.usual
         options.access = access
         options.onWarning = { XCTFail($0) }
         return options
@@ -118,7 +119,7 @@ final class SchemaChangeTests: XCTestCase {
     }
 
     private func checkFile(_ item: SchemaChangeCase, _ path: String) throws {
-        let file = try ImmutableFile(path: path)
+        let file = try ImmutableFile(path: path, key: TestKeys.usual)
         let report = try Verifier.verify(file)
         XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(item.name): \(report.findings.prefix(4).map(\.description))")
         let export = try ExactJSON(parsing: JSONExporter.text(file.group))

@@ -6,15 +6,22 @@ import XCTest
 @testable import SharedStore
 
 /// Compaction in place, and leaving in bad company.
-final class SessionLifecycleTests: XCTestCase {
+class SessionLifecycleTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
     private var scratch: ScratchDirectory!
     private var path: String { scratch.file("a.realm") }
 
     override func setUp() { scratch = ScratchDirectory("lifecycle") }
     override func tearDown() { scratch = nil }
 
+    private func options() -> StoreOptions {
+        var options = StoreOptions()
+        options.encryptionKey = key
+        return options
+    }
+
     private func participant() throws -> TestProcess {
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         XCTAssertEqual(process.ask("ledger-open \(path)"), "ok")
         return process
     }
@@ -22,7 +29,7 @@ final class SessionLifecycleTests: XCTestCase {
     private func size() throws -> Int { try SystemCalls.status(path: path).size }
 
     private func assertFileIsSound(_ message: String = "", line: UInt = #line) throws {
-        let report = try Verifier.verify(try ImmutableFile(path: path))
+        let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
         XCTAssert(report.isSound && report.findings.isEmpty, "\(message) \(report.findings.prefix(3).map(\.description))", line: line)
     }
 
@@ -106,7 +113,7 @@ final class SessionLifecycleTests: XCTestCase {
             victim.send("ledger-compact")
             // Stopped while it holds the control mutex: the opener waits for it when the kill comes.
             while victim.state() != "T" { usleep(1000) }
-            let waiter = try TestProcess()
+            let waiter = try TestProcess(key: key)
             waiter.send("ledger-open \(path)")
             XCTAssertNil(waiter.line(within: 0.1), point)
             victim.kill()
@@ -129,7 +136,7 @@ final class SessionLifecycleTests: XCTestCase {
         var wasRefused = true
         while wasRefused {
             n += 1
-            let store = try Store.open(path)
+            let store = try Store.open(path, options())
             if try store.newestVersion() == 1 { try store.write { _ = try $0.editor.createTable("class_Thing") } }
             let version = try store.newestVersion()
             var calls = 0
@@ -146,7 +153,7 @@ final class SessionLifecycleTests: XCTestCase {
             wasRefused = calls >= n
             if case .failure(let error) = result { XCTAssert("\(error)".contains(scratch.path), "\(failed): \(error)") }
             try store.close(force: true)
-            let again = try Store.open(path)
+            let again = try Store.open(path, options())
             XCTAssertEqual(try again.newestVersion(), version, failed)
             XCTAssertEqual(try again.look { $0.group.tableNames }, ["class_Thing"], failed)
             try again.close()
@@ -157,7 +164,7 @@ final class SessionLifecycleTests: XCTestCase {
     }
 
     func testReadersOfOtherThreadsWaitForACompactionAndThenSeeTheNewFile() throws {
-        let store = try Store.open(path)
+        let store = try Store.open(path, options())
         try store.write { transaction in
             let table = try transaction.editor.createTable("class_Thing")
             try table.addColumn("value", .int)
@@ -203,9 +210,10 @@ final class SessionLifecycleTests: XCTestCase {
     // MARK: Leaving
 
     func testClosingWhileAStoppedPeerHoldsTheSessionEndsInTimeAndIsSweptLater() throws {
-        let peer = try TestProcess()
+        let peer = try TestProcess(key: key)
         peer.ask("open \(path)")
         var options = ParticipantOptions()
+        options.encryptionKey = key
         options.waitLimit = .milliseconds(100)
         let ours = try Participant.open(path, options)
         let lock = try ours.acquireNewest(.live)
@@ -222,7 +230,7 @@ final class SessionLifecycleTests: XCTestCase {
 
     /// Recipe 30: a child program does not keep a dead participant's session alive.
     func testAChildProgramInheritsNothing() throws {
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         process.ask("open \(path)")
         let child = process.ask("spawn-sleep")
         XCTAssert(child.hasPrefix("ok "))
@@ -246,7 +254,9 @@ final class SessionLifecycleTests: XCTestCase {
     }
 
     func testALoneParticipantIsMarkedOnceOthersCome() throws {
-        let ours = try Participant.open(path)
+        var options = ParticipantOptions()
+        options.encryptionKey = key
+        let ours = try Participant.open(path, options)
         XCTAssertEqual(ours.lockFile.sessionMark, 0, "alone, the lock file has nothing that others do not write")
         // Other software joins, of which we are not told.
         ours.lockFile.participantCount += 1
@@ -256,4 +266,12 @@ final class SessionLifecycleTests: XCTestCase {
         ours.lockFile.participantCount -= 1
         try ours.close()
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedSessionLifecycleTests: SessionLifecycleTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

@@ -6,12 +6,19 @@ import XCTest
 @testable import SharedStore
 
 /// Opening, joining and leaving, with real processes where more than one is needed.
-final class SessionParticipantTests: XCTestCase {
+class SessionParticipantTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
     private var scratch: ScratchDirectory!
     private var path: String { scratch.file("a.realm") }
 
     override func setUp() { scratch = ScratchDirectory("participant") }
     override func tearDown() { scratch = nil }
+
+    private func open(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        var options = options
+        options.encryptionKey = key
+        return try Participant.open(path, options)
+    }
 
     private func options(_ change: (inout ParticipantOptions) -> Void = { _ in }) -> ParticipantOptions {
         var options = ParticipantOptions()
@@ -29,7 +36,7 @@ final class SessionParticipantTests: XCTestCase {
     #if arch(x86_64)
     /// Recipe 1: a new file, opened alone.
     func testALoneOpenerLeavesExactlyTheDescribedLockFile() throws {
-        let participant = try Participant.open(path)
+        let participant = try open(path)
         var expected = [UInt8](repeating: 0, count: 1728)
         expected[0] = 1
         expected[1] = 40
@@ -39,6 +46,7 @@ final class SessionParticipantTests: XCTestCase {
         expected[6] = 14
         expected[12] = 1
         expected[16] = 1
+        if key != nil { withUnsafeBytes(of: UInt32(getpid())) { expected.replaceSubrange(24..<28, with: $0) } }
         expected[32] = 1
         expected[44] = 1
         for mutex in [48, 88, 128] { expected[mutex + 16] = 0x90 }
@@ -47,6 +55,8 @@ final class SessionParticipantTests: XCTestCase {
         expected[448] = 1
         expected[456] = 24
         var found = bytes(path + ".lock")
+        // Our first page was written by then: twice the counter.
+        if key != nil { XCTAssertEqual(found[424..<432].reduce(0, +), 2) ; found.replaceSubrange(424..<432, with: repeatElement(0, count: 8)) }
         for used in [52, 92, 132] where found.count > used && found[used] == 1 { found[used] = 0 }
         XCTAssertEqual(found, expected)
         try participant.close()
@@ -56,19 +66,22 @@ final class SessionParticipantTests: XCTestCase {
     #endif
 
     func testANewFileIsAnEmptyDatabaseOfOnePage() throws {
-        try Participant.open(path).close()
+        try open(path).close()
         var expected = [UInt8](repeating: 0, count: SystemCalls.pageSize)
         expected.replaceSubrange(16..<20, with: Array("T-DB".utf8))
-        XCTAssertEqual(bytes(path), expected)
+        XCTAssertEqual(bytes(path).count, key == nil ? expected.count : PageGeometry.fileSize(plain: expected.count))
+        let file = try FileMapping.open(path: path, key: key)
+        _ = try file.memory.bytes(at: 24, length: expected.count - 24)
+        XCTAssertEqual(Array(file.bytes), expected)
         var isDirectory: ObjCBool = false
         XCTAssert(FileManager.default.fileExists(atPath: path + ".management", isDirectory: &isDirectory))
         XCTAssert(isDirectory.boolValue)
     }
 
     func testTheSecondJoinsAndEachLeaves() throws {
-        let first = try Participant.open(path)
+        let first = try open(path)
         XCTAssertTrue(first.attachedAs.isInitiator)
-        let second = try Participant.open(path)
+        let second = try open(path)
         XCTAssertFalse(second.attachedAs.isInitiator)
         XCTAssertEqual(first.lockFile.participantCount, 2)
         try first.close()
@@ -80,7 +93,7 @@ final class SessionParticipantTests: XCTestCase {
     }
 
     func testClosingWithOpenTransactionsIsRefusedUnlessForced() throws {
-        let participant = try Participant.open(path), other = try Participant.open(path)
+        let participant = try open(path), other = try open(path)
         let lock = try participant.acquireNewest(.live)
         XCTAssertThrowsError(try participant.close()) { XCTAssertEqual($0 as? SessionError, .openTransactions(path: path, count: 1)) }
         XCTAssertEqual(try other.status().versions[0].liveLockCount, 2, "one of the two is the status's own")
@@ -93,7 +106,7 @@ final class SessionParticipantTests: XCTestCase {
     // MARK: Recipe 3
 
     func testDifferentOptionsAreRefusedWithBothValuesAndChangeNothing() throws {
-        let first = try Participant.open(path)
+        let first = try open(path)
         defer { try? first.close() }
         let cases: [(ParticipantOptions, SessionError)] = [
             (options { $0.durability = .unsafe }, .incompatibleSession(path: path, which: .durability, ours: "unsafe", theirs: "full")),
@@ -101,20 +114,20 @@ final class SessionParticipantTests: XCTestCase {
             (options { $0.historyType = .none }, .incompatibleSession(path: path, which: .historyType, ours: "none", theirs: "in file")),
         ]
         for (options, expected) in cases {
-            XCTAssertThrowsError(try Participant.open(path, options)) { XCTAssertEqual($0 as? SessionError, expected) }
+            XCTAssertThrowsError(try open(path, options)) { XCTAssertEqual($0 as? SessionError, expected) }
         }
         first.lockFile.historySchemaVersion = 7
-        XCTAssertThrowsError(try Participant.open(path)) {
+        XCTAssertThrowsError(try open(path)) {
             XCTAssertEqual($0 as? SessionError, .incompatibleSession(path: path, which: .historySchemaVersion, ours: "1", theirs: "7"))
         }
         first.lockFile.historySchemaVersion = 1
         first.lockFile.fileFormat = 25
-        XCTAssertThrowsError(try Participant.open(path)) {
+        XCTAssertThrowsError(try open(path)) {
             XCTAssertEqual($0 as? SessionError, .incompatibleLockFile(path: path + ".lock", what: "file format", ours: "24", theirs: "25"))
         }
         first.lockFile.fileFormat = 24
         XCTAssertEqual(first.lockFile.participantCount, 1)
-        try Participant.open(path).close()
+        try open(path).close()
     }
 
     // MARK: Things in the way
@@ -122,7 +135,7 @@ final class SessionParticipantTests: XCTestCase {
     func testEachObstacleNamesTheFileAtFault() throws {
         func error(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) -> String {
             do {
-                try Participant.open(path, options).close()
+                try open(path, options).close()
                 return "no error"
             } catch { return "\(error)" }
         }
@@ -137,7 +150,7 @@ final class SessionParticipantTests: XCTestCase {
         XCTAssert(FileManager.default.createFile(atPath: scratch.file("text"), contents: Data("Lorem ipsum dolor sit amet, consectetuer.".utf8 + [10, 10, 10, 10, 10, 10, 10])))
         XCTAssert(error(scratch.file("text")).hasPrefix(scratch.file("text") + ":"))
         XCTAssert(FileManager.default.createFile(atPath: scratch.file("b.realm.management"), contents: Data()))
-        let participant = try Participant.open(scratch.file("b.realm"))
+        let participant = try open(scratch.file("b.realm"))
         XCTAssertEqual(participant.warnings.count, 1, "a file in the way of the management directory costs the register only")
         XCTAssert(participant.warnings[0].contains("b.realm.management"), participant.warnings[0])
         try participant.close()
@@ -145,11 +158,11 @@ final class SessionParticipantTests: XCTestCase {
 
     func testALockFileThatMayNotBeOpenedIsNamedNotTheDatabase() throws {
         #if DEBUG
-        try Participant.open(path).close()
+        try open(path).close()
         // Root may open everything, so the system's refusal is played.
         SystemCallInterception.hook = { $0.name == "open" && $0.path.hasSuffix(".lock") ? EACCES : nil }
         defer { SystemCallInterception.hook = nil }
-        XCTAssertThrowsError(try Participant.open(path)) { error in
+        XCTAssertThrowsError(try open(path)) { error in
             guard case SessionError.sideFile(let side, let reason) = error else { return XCTFail("\(error)") }
             XCTAssertEqual(side, path + ".lock")
             XCTAssert(reason.contains("Permission denied"), reason)
@@ -159,7 +172,7 @@ final class SessionParticipantTests: XCTestCase {
 
     func testAnyFailingSystemCallOfOpeningLeavesNobodyCounted() throws {
         #if DEBUG
-        try Participant.open(path).close()
+        try open(path).close()
         defer { SystemCallInterception.hook = nil }
         var n = 0
         while true {
@@ -174,7 +187,7 @@ final class SessionParticipantTests: XCTestCase {
                 failed = "\(call.name) \(call.path)"
                 return EIO
             }
-            let result = Result { try Participant.open(path) }
+            let result = Result { try open(path) }
             SystemCallInterception.hook = nil
             switch result {
             case .success(let participant):
@@ -184,7 +197,7 @@ final class SessionParticipantTests: XCTestCase {
             }
             XCTAssertEqual(bytes(path + ".lock").dropFirst(12).first ?? 0, 0, "after a failed \(failed)")
             // Everybody else can still open.
-            try Participant.open(path).close()
+            try open(path).close()
         }
         #endif
     }
@@ -194,7 +207,7 @@ final class SessionParticipantTests: XCTestCase {
     func testStaleLockFilesOfAllKindsGiveAFreshSession() throws {
         for content in [[], [UInt8](repeating: 0x5A, count: 100), [UInt8](repeating: 0xFF, count: 1728)] as [[UInt8]] {
             try Data(content).write(to: URL(fileURLWithPath: path + ".lock"))
-            let participant = try Participant.open(path)
+            let participant = try open(path)
             XCTAssertTrue(participant.attachedAs.isInitiator)
             XCTAssertEqual(participant.lockFile.participantCount, 1)
             try participant.close()
@@ -205,12 +218,12 @@ final class SessionParticipantTests: XCTestCase {
         // Somebody keeps the lock file from being initialised, as an inherited descriptor would.
         let descriptor = try SystemCalls.open(path + ".lock", O_RDWR | O_CREAT)
         defer { SystemCalls.close(descriptor) }
-        let memory = try Participant.open(path, options { $0.durability = .memoryOnly })
+        let memory = try open(path, options { $0.durability = .memoryOnly })
         XCTAssert(try SystemCalls.tryLock(descriptor, exclusive: false))
         try memory.close()
         XCTAssertFalse(FileManager.default.fileExists(atPath: path), "the last of a memory-only session takes the file with it")
         try lockFile(3, 1)
-        let full = try Participant.open(path)
+        let full = try open(path)
         XCTAssertEqual(full.lockFile.durability, Durability.full.rawValue)
         XCTAssertFalse(full.lockFile.commitInCriticalPhase)
         try full.close()
@@ -219,11 +232,11 @@ final class SessionParticipantTests: XCTestCase {
 
     func testOpenersThatWaitForAnExclusiveHolderStartAFreshSession() throws {
         // A stale lock file of two dead participants, held exclusively by somebody who does not initialise it.
-        try Participant.open(path).close()
+        try open(path).close()
         try lockFile(12, 2)
         let descriptor = try SystemCalls.open(path + ".lock", O_RDWR)
         XCTAssert(try SystemCalls.tryLock(descriptor, exclusive: true))
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         process.send("open \(path)")
         usleep(100_000)
         SystemCalls.close(descriptor)
@@ -231,8 +244,8 @@ final class SessionParticipantTests: XCTestCase {
     }
 
     func testAMemoryOnlySessionIsSharedAndVanishes() throws {
-        let first = try Participant.open(path, options { $0.durability = .memoryOnly })
-        let process = try TestProcess()
+        let first = try open(path, options { $0.durability = .memoryOnly })
+        let process = try TestProcess(key: key)
         XCTAssertEqual(process.ask("open \(path) durability=memory"), "ok initiator=false participants=2 warnings=0")
         XCTAssertEqual(process.ask("publish 3"), "ok 4")
         XCTAssertEqual(try first.newestVersion(), 4)
@@ -246,8 +259,8 @@ final class SessionParticipantTests: XCTestCase {
 
     /// Recipes 6 and 29 without data: random opens and closes of twenty processes end with nobody counted.
     func testTwentyProcessesOpenAndCloseAtRandomAndNobodyIsLeft() throws {
-        let anchor = try Participant.open(path)
-        let processes = try (1...20).map { _ in try TestProcess() }
+        let anchor = try open(path)
+        let processes = try (1...20).map { _ in try TestProcess(key: key) }
         for (seed, process) in processes.enumerated() { process.send("open-close \(path) 10 \(seed)") }
         for process in processes { XCTAssertEqual(process.line(within: 60), "ok") }
         XCTAssertEqual(anchor.lockFile.participantCount, 1)
@@ -258,11 +271,13 @@ final class SessionParticipantTests: XCTestCase {
     }
 
     func testTwoThreadsOpenAndCloseTheSamePath() throws {
-        let path = path
+        let path = path, key = key
         DispatchQueue.concurrentPerform(iterations: 4) { _ in
             for _ in 0..<50 {
                 do {
-                    let participant = try Participant.open(path)
+                    var options = ParticipantOptions()
+                    options.encryptionKey = key
+                    let participant = try Participant.open(path, options)
                     participant.release(try participant.acquireNewest(.live))
                     try participant.close()
                 } catch { XCTFail("\(error)") }
@@ -274,8 +289,8 @@ final class SessionParticipantTests: XCTestCase {
 
     /// Recipe 20.
     func testAControlMutexOfADeadOwnerIsHealedForEverybody() throws {
-        let anchor = try Participant.open(path)
-        let process = try TestProcess()
+        let anchor = try open(path)
+        let process = try TestProcess(key: key)
         process.ask("open \(path)")
         XCTAssertEqual(process.ask("lock control"), "ok clean")
         process.kill()
@@ -283,21 +298,21 @@ final class SessionParticipantTests: XCTestCase {
         let limit = Deadline.after(.seconds(10))
         while anchor.lockFile.word(of: .control) & LockHolder.ownerDiedBit != 0 && !limit.hasPassed { usleep(1000) }
         XCTAssertEqual(anchor.lockFile.word(of: .control) & LockHolder.ownerDiedBit, 0)
-        let opener = try TestProcess()
+        let opener = try TestProcess(key: key)
         XCTAssert(opener.ask("open \(path)").hasPrefix("ok initiator=false"))
         try anchor.close()
     }
 
     func testAKillAtEachStepOfOpeningAndClosingLeavesOthersUnharmed() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         for point in ["open.locked", "open.counted", "close.locked", "read-lock.between-register-and-count", "close.between-register-and-count"] {
-            let process = try TestProcess()
+            let process = try TestProcess(key: key)
             process.ask("kill-at \(point)")
             _ = process.ask("open \(path)")
             _ = process.ask("live")
             _ = process.ask("close force")
             XCTAssertEqual(process.waitUntilGone(), -SIGKILL, point)
-            let opener = try TestProcess()
+            let opener = try TestProcess(key: key)
             XCTAssert(opener.ask("open \(path)").hasPrefix("ok initiator=false"), point)
             XCTAssertEqual(opener.ask("close"), "ok")
         }
@@ -308,10 +323,10 @@ final class SessionParticipantTests: XCTestCase {
 
     func testAKillWhileTheLockFileIsMadeLeavesItToTheNext() throws {
         for point in ["lock-file.exclusive", "lock-file.initialised"] {
-            let process = try TestProcess()
+            let process = try TestProcess(key: key)
             process.ask("kill-at \(point)")
             XCTAssertEqual(process.ask("open \(path)"), "gone")
-            let participant = try Participant.open(path)
+            let participant = try open(path)
             XCTAssertTrue(participant.attachedAs.isInitiator)
             try participant.close()
         }
@@ -319,12 +334,12 @@ final class SessionParticipantTests: XCTestCase {
 
     /// A stopped peer that merely has the file open, or holds a version, stands in nobody's way.
     func testAStoppedPeerDoesNotHinderOpeningReadingAndWriting() throws {
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         process.ask("open \(path)")
         process.ask("live")
         process.stop()
         defer { process.resume() }
-        let participant = try Participant.open(path, options { $0.waitLimit = .seconds(5) })
+        let participant = try open(path, options { $0.waitLimit = .seconds(5) })
         participant.release(try participant.acquireNewest(.live))
         _ = try participant.writeQueue.acquire(.after(.seconds(5)))
         participant.writeQueue.release()
@@ -333,13 +348,13 @@ final class SessionParticipantTests: XCTestCase {
     }
 
     func testAStoppedHolderOfTheWriteLockIsNamedInTheError() throws {
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         process.ask("open \(path)")
         XCTAssert(process.ask("begin").hasPrefix("ok"))
         process.stop()
         defer { process.resume() }
         usleep(20_000)
-        let participant = try Participant.open(path)
+        let participant = try open(path)
         XCTAssertThrowsError(try participant.writeQueue.acquire(.after(.milliseconds(50)))) { error in
             guard case SessionError.deadlineExceeded(_, _, let holder) = error else { return XCTFail("\(error)") }
             XCTAssertEqual(holder, "process \(process.processIdentifier) (TestParticipant), which is stopped")
@@ -351,10 +366,10 @@ final class SessionParticipantTests: XCTestCase {
 
     /// Recipes 29 and 32.
     func testDeletingIsRefusedWhileOpenAndLeavesOnlyTheLockFile() throws {
-        let participant = try Participant.open(path), second = try Participant.open(path)
+        let participant = try open(path), second = try open(path)
         XCTAssertThrowsError(try StoreFiles.delete(path)) { XCTAssertEqual($0 as? SessionError, .inUse(path: path)) }
         try participant.close()
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         XCTAssertEqual(process.ask("delete \(path)"), "error \(path): is open in this or another process")
         try second.close()
         XCTAssertEqual(mkfifo(path + ".note", 0o600), 0)
@@ -366,7 +381,7 @@ final class SessionParticipantTests: XCTestCase {
     }
 
     func testExclusiveAccessKeepsOpenersWaiting() throws {
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         let ran: Bool? = try StoreFiles.withExclusiveAccess(path) {
             process.send("open \(path)")
             XCTAssertNil(process.line(within: 0.2))
@@ -375,4 +390,12 @@ final class SessionParticipantTests: XCTestCase {
         XCTAssertEqual(ran, true)
         XCTAssertEqual(process.line(), "ok initiator=true participants=1 warnings=0")
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedSessionParticipantTests: SessionParticipantTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

@@ -6,12 +6,19 @@ import XCTest
 @testable import SharedStore
 
 /// The write queue, and what killed writers and waiters leave (coordination.md 5.1, 5.2, 5.5).
-final class SessionQueueTests: XCTestCase {
+class SessionQueueTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
     private var scratch: ScratchDirectory!
     private var path: String { scratch.file("a.realm") }
 
     override func setUp() { scratch = ScratchDirectory("queue") }
     override func tearDown() { scratch = nil }
+
+    private func open(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        var options = options
+        options.encryptionKey = key
+        return try Participant.open(path, options)
+    }
 
     private func publish(_ participant: Participant) throws -> UInt64 {
         let deadline = Deadline.after(.seconds(20))
@@ -29,8 +36,8 @@ final class SessionQueueTests: XCTestCase {
 
     /// Recipe 23, in small: every writer gets its turn, no version is lost or made twice.
     func testManyWritersAllGetTheirTurn() throws {
-        let anchor = try Participant.open(path)
-        let writers = try (0..<6).map { _ in try TestProcess() }
+        let anchor = try open(path)
+        let writers = try (0..<6).map { _ in try TestProcess(key: key) }
         for writer in writers { writer.ask("open \(path)") }
         for writer in writers { writer.send("publish 100") }
         for writer in writers { XCTAssert((writer.line(within: 60) ?? "").hasPrefix("ok")) }
@@ -43,9 +50,9 @@ final class SessionQueueTests: XCTestCase {
 
     /// Recipe 14, W1 and W10.
     func testAWriterKilledWithTheLockIsFollowedByTheNext() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         for command in ["begin", "begin", "lock write"] {
-            let victim = try TestProcess()
+            let victim = try TestProcess(key: key)
             victim.ask("open \(path)")
             victim.ask(command)
             victim.kill()
@@ -59,8 +66,8 @@ final class SessionQueueTests: XCTestCase {
 
     /// W0: a queued ticket of a dead process is passed over.
     func testAWriterKilledInTheQueueIsPassedOver() throws {
-        let anchor = try Participant.open(path)
-        let victim = try TestProcess()
+        let anchor = try open(path)
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         victim.ask("kill-at write-queue.ticket")
         XCTAssertEqual(victim.ask("begin"), "gone")
@@ -72,7 +79,7 @@ final class SessionQueueTests: XCTestCase {
     }
 
     func testATicketOfAWaitThatGaveUpIsHandedBack() throws {
-        let anchor = try Participant.open(path), other = try Participant.open(path)
+        let anchor = try open(path), other = try open(path)
         _ = try anchor.writeQueue.acquire(.immediate)
         XCTAssertThrowsError(try other.writeQueue.acquire(.after(.milliseconds(20))))
         XCTAssertEqual(anchor.lockFile.nextTicket, 1)
@@ -86,9 +93,9 @@ final class SessionQueueTests: XCTestCase {
     }
 
     func testAStoppedWaiterIsPassedOverAndComesInLater() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         _ = try anchor.writeQueue.acquire(.immediate)
-        let waiter = try TestProcess()
+        let waiter = try TestProcess(key: key)
         waiter.ask("open \(path)")
         waiter.send("publish")
         while anchor.lockFile.nextTicket != 2 { usleep(1000) }
@@ -103,20 +110,20 @@ final class SessionQueueTests: XCTestCase {
 
     /// Recipes 18, 19 and 21, W6 to W9: killed at each store of publishing, a version is there whole or not at all, and work goes on.
     func testAWriterKilledAtAnyStepOfPublishingIsHealed() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         let points = [
             ("publish.before-allocating", false), ("publish.after-allocating", false), ("publish.before-newest", false),
             ("publish.after-newest", true), ("C8.before", true), ("C8.locked", true), ("write-queue.before-release", true),
         ]
         var version: UInt64 = 1
         for (point, isThere) in points {
-            let victim = try TestProcess()
+            let victim = try TestProcess(key: key)
             victim.ask("open \(path)")
             victim.ask("kill-at \(point)")
             XCTAssertEqual(victim.ask("publish"), "gone")
             if isThere { version += 1 }
             XCTAssertEqual(try anchor.newestVersion(), version, point)
-            let reader = try TestProcess()
+            let reader = try TestProcess(key: key)
             XCTAssert(reader.ask("open \(path)").hasPrefix("ok initiator=false"), point)
             XCTAssertEqual(reader.ask("live"), "ok \(version) 0 24", point)
             version += 1
@@ -132,13 +139,13 @@ final class SessionQueueTests: XCTestCase {
     }
 
     func testAKillWhileTheListGrowsLeavesALegalFile() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         var held: [ReadLock] = []
         for _ in 0..<31 {
             held.append(try anchor.acquireNewest(.live))
             _ = try publish(anchor)
         }
-        let victim = try TestProcess()
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         victim.ask("live")
         victim.ask("kill-at publish.before-entries")
@@ -154,8 +161,8 @@ final class SessionQueueTests: XCTestCase {
     // MARK: Condition variables
 
     func testOurCommitsWakeThoseWhoWaitTheOldWay() throws {
-        let anchor = try Participant.open(path)
-        let waiters = try (0..<2).map { _ in try TestProcess() }
+        let anchor = try open(path)
+        let waiters = try (0..<2).map { _ in try TestProcess(key: key) }
         for waiter in waiters {
             waiter.ask("open \(path)")
             XCTAssertEqual(waiter.ask("wait-condition commit"), "ok waiting")
@@ -168,9 +175,9 @@ final class SessionQueueTests: XCTestCase {
     /// Recipe 22: killed waiters and a new one; our commits never hang, and other software that does is set free.
     func testKilledWaitersFreezeNobody() throws {
         if !ConditionRepair.isPossible { throw XCTSkip("condition variables of this C library are not known here") }
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         for condition in ["commit", "writer"] {
-            let victims = try (0..<2).map { _ in try TestProcess() }
+            let victims = try (0..<2).map { _ in try TestProcess(key: key) }
             for victim in victims {
                 victim.ask("open \(path)")
                 XCTAssertEqual(victim.ask("wait-condition \(condition)"), "ok waiting")
@@ -178,7 +185,7 @@ final class SessionQueueTests: XCTestCase {
             // The mutex must have been let go by the sleeping waiter before it is killed.
             for victim in victims { victim.kill() }
             let version = try publish(anchor)
-            let waiter = try TestProcess(), foreign = try TestProcess()
+            let waiter = try TestProcess(key: key), foreign = try TestProcess(key: key)
             waiter.ask("open \(path)")
             XCTAssertEqual(waiter.ask("wait-condition \(condition)"), "ok waiting")
             XCTAssertEqual(try publish(anchor), version + 1)
@@ -189,4 +196,12 @@ final class SessionQueueTests: XCTestCase {
         }
         try anchor.close()
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedSessionQueueTests: SessionQueueTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

@@ -6,12 +6,19 @@ import XCTest
 @testable import SharedStore
 
 /// The register of participants: what a killed process of ours held comes back, and nothing else does.
-final class SessionRegisterTests: XCTestCase {
+class SessionRegisterTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
     private var scratch: ScratchDirectory!
     private var path: String { scratch.file("a.realm") }
 
     override func setUp() { scratch = ScratchDirectory("register") }
     override func tearDown() { scratch = nil }
+
+    private func open(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        var options = options
+        options.encryptionKey = key
+        return try Participant.open(path, options)
+    }
 
     private func counts(_ participant: Participant) throws -> [[UInt32]] {
         try participant.lockFile.with(.list, .after(.seconds(10))) { try VersionList(participant.lockFile).records() }
@@ -30,9 +37,9 @@ final class SessionRegisterTests: XCTestCase {
 
     /// Recipe 12, with our remedy.
     func testTheNextOpenerGivesBackWhatAKilledProcessHeld() throws {
-        let anchor = try TestProcess()
+        let anchor = try TestProcess(key: key)
         anchor.ask("open \(path)")
-        let victim = try TestProcess()
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         XCTAssertEqual(victim.ask("live"), "ok 1 0 24")
         XCTAssertEqual(anchor.ask("publish 2"), "ok 3")
@@ -40,7 +47,7 @@ final class SessionRegisterTests: XCTestCase {
         XCTAssertEqual(anchor.ask("publish"), "ok 4")
         anchor.stop()
         victim.kill()
-        let opener = try Participant.open(path)
+        let opener = try open(path)
         XCTAssertEqual(try counts(opener), [[1, 0, 0], [3, 0, 0], [4, 0, 0]])
         XCTAssertEqual(opener.lockFile.participantCount, 2)
         XCTAssertEqual(registerFiles().count, 2)
@@ -51,8 +58,8 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testTheWatchdogDoesSoWithoutAnybodyOpening() throws {
-        let anchor = try Participant.open(path)
-        let victims = try (0..<3).map { _ in try TestProcess() }
+        let anchor = try open(path)
+        let victims = try (0..<3).map { _ in try TestProcess(key: key) }
         for victim in victims {
             victim.ask("open \(path)")
             victim.ask("live")
@@ -67,8 +74,8 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testAKilledWritersOwnLockComesBack() throws {
-        let anchor = try Participant.open(path)
-        let victim = try TestProcess()
+        let anchor = try open(path)
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         victim.ask("kill-at publish.before-newest")
         XCTAssertEqual(victim.ask("publish"), "gone")
@@ -77,12 +84,12 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testCountsOfOtherSoftwareAreNeverTouched() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         // A participant without a register: two live locks on version 1, and one participant.
         let record = anchor.lockFile.base + LockFile.recordsOffset
         record.storeBytes(of: 2, toByteOffset: 24, as: UInt32.self)
         anchor.lockFile.participantCount += 1
-        let victim = try TestProcess()
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         victim.ask("live")
         XCTAssertEqual(try counts(anchor), [[1, 3, 0]])
@@ -98,7 +105,7 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testTheRegisterOfAnEarlierSessionIsVoid() throws {
-        let victim = try TestProcess()
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         victim.ask("live")
         victim.kill()
@@ -113,7 +120,7 @@ final class SessionRegisterTests: XCTestCase {
         foreign.fileFormat = 24
         foreign.participantCount = 1
         foreign.latestVersion = 1
-        let ours = try Participant.open(path)
+        let ours = try open(path)
         XCTAssertEqual(try counts(ours), [[1, 1, 0]], "its lock must not be given back in the name of our dead one")
         XCTAssertEqual(foreign.participantCount, 2)
         XCTAssertEqual(registerFiles().count, 1, "the void register is removed")
@@ -123,9 +130,9 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testAKillBetweenRegisterAndCountLosesACountButNeverGivesOneTwice() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         let mine = try anchor.acquireNewest(.live)
-        let victim = try TestProcess()
+        let victim = try TestProcess(key: key)
         victim.ask("open \(path)")
         victim.ask("live")
         victim.ask("kill-at read-lock.between-register-and-count")
@@ -137,7 +144,7 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testASweeperKilledHalfWayLeavesTheRestToTheNext() throws {
-        let anchor = try TestProcess(), victim = try TestProcess(), sweeper = try TestProcess()
+        let anchor = try TestProcess(key: key), victim = try TestProcess(key: key), sweeper = try TestProcess(key: key)
         anchor.ask("open \(path)")
         victim.ask("open \(path)")
         victim.ask("live")
@@ -147,7 +154,7 @@ final class SessionRegisterTests: XCTestCase {
         sweeper.ask("kill-at sweep.between-register-and-count")
         XCTAssertEqual(sweeper.ask("open \(path)"), "gone")
         anchor.resume()
-        let opener = try Participant.open(path)
+        let opener = try open(path)
         wait("sweeping") { opener.lockFile.participantCount == 2 }
         XCTAssertEqual(try counts(opener), [[1, 1, 0]], "one count is lost with the sweeper, the other was given back")
         try opener.close()
@@ -156,9 +163,9 @@ final class SessionRegisterTests: XCTestCase {
     func testAPinThatProtectsAnUnsyncedHeaderStays() throws {
         // A file whose header points to a version that is not the newest, as a batch without syncs leaves it.
         try FileManager.default.copyItem(atPath: Fixtures.core14 + "/trees.realm", toPath: path)
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         let base = anchor.attachedAs.inspection.snapshot
-        let victim = try TestProcess(), other = try TestProcess()
+        let victim = try TestProcess(key: key), other = try TestProcess(key: key)
         for process in [victim, other] { process.ask("open \(path)") }
         victim.ask("live")
         let newer = Snapshot(version: base.version + 1, topRef: base.topRef - 8, logicalSize: base.logicalSize)
@@ -173,8 +180,8 @@ final class SessionRegisterTests: XCTestCase {
 
     func testStatusSaysWhoHoldsWhatSinceWhen() throws {
         let before = UInt64(SystemCalls.realTimeNanoseconds())
-        let participant = try Participant.open(path, { var o = ParticipantOptions(); o.label = "tests"; return o }())
-        let process = try TestProcess()
+        let participant = try open(path, { var o = ParticipantOptions(); o.label = "tests"; return o }())
+        let process = try TestProcess(key: key)
         process.ask("open \(path) label=holder")
         process.ask("live")
         process.ask("publish 2")
@@ -203,7 +210,7 @@ final class SessionRegisterTests: XCTestCase {
     }
 
     func testNonsenseInTheRegisterIsHarmless() throws {
-        let anchor = try Participant.open(path)
+        let anchor = try open(path)
         let directory = path + ".management/participants/"
         var generator = SplitMix(seed: 7)
         // The header of a real one, with entries that point anywhere.
@@ -226,7 +233,7 @@ final class SessionRegisterTests: XCTestCase {
         for call in ["mkdir", "fcntl"] {
             SystemCallInterception.hook = { $0.name == call ? EPERM : nil }
             defer { SystemCallInterception.hook = nil }
-            let participant = try Participant.open(path)
+            let participant = try open(path)
             XCTAssertFalse(participant.warnings.isEmpty)
             XCTAssertEqual(participant.lockFile.participantCount, 1)
             participant.release(try participant.acquireNewest(.live))
@@ -235,4 +242,12 @@ final class SessionRegisterTests: XCTestCase {
         }
         #endif
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedSessionRegisterTests: SessionRegisterTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

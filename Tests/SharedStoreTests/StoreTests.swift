@@ -236,15 +236,22 @@ final class EncryptedStoreTests: StoreTests {
         wrong.encryptionKey = try EncryptionKey((0..<64).map { UInt8($0) })
         XCTAssertThrowsError(try Store.open(path, wrong)) { guard case OpenError.decryptionFailed = $0 else { return XCTFail("\($0)") } }
         wrong.encryptionKey = nil
-        XCTAssertThrowsError(try Store.open(path, wrong)) { guard case OpenError.notARealm = $0 else { return XCTFail("\($0)") } }
+        XCTAssertThrowsError(try Store.open(path, wrong)) { XCTAssertEqual($0 as? OpenError, .notARealm(path: path, content: .encrypted)) }
         // Only the half that encrypts differs: the tags fit, the content is noise.
         wrong.encryptionKey = try EncryptionKey((0..<64).map { $0 < 32 ? UInt8($0) : UInt8(truncatingIfNeeded: $0 * 7) })
-        XCTAssertThrowsError(try Store.open(path, wrong)) { guard case OpenError.notARealm = $0 else { return XCTFail("\($0)") } }
+        XCTAssertThrowsError(try Store.open(path, wrong)) { error in
+            guard case OpenError.decryptionFailed(path, 0, let reason) = error, reason.contains("half") else { return XCTFail("\(error)") }
+        }
         let plain = scratch.file("p.realm")
         wrong.encryptionKey = nil
         let plainStore = try Store.open(plain, wrong)
         try plainStore.write { try $0.editor.setSchemaVersion(1) }
         try plainStore.close()
-        XCTAssertThrowsError(try Store.open(plain, options()))
+        XCTAssertThrowsError(try Store.open(plain, options())) { XCTAssertEqual($0 as? OpenError, .notEncrypted(path: plain)) }
+        for size in [1, 4095, 4096, 4097, 8191] {
+            let cut = scratch.file("cut-\(size).realm")
+            try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))[..<size].withUnsafeBytes { try Data($0).write(to: URL(fileURLWithPath: cut)) }
+            XCTAssertThrowsError(try Store.open(cut, options()), "\(size)") { XCTAssertEqual($0 as? OpenError, .tooSmall(path: cut, size: size, minimum: 8192)) }
+        }
     }
 }

@@ -25,15 +25,16 @@ enum LedgerCommands {
             index < arguments.count ? T(arguments[index]) ?? fallback : fallback
         }
         switch command {
-        // ledger-open PATH [durability=full|unsafe|memory] [limit=seconds] [versions=N] [key=test]
+        // ledger-open PATH [durability=full|unsafe|memory] [limit=seconds] [versions=N] [key=test|fresh]
         case "ledger-open":
             var options = StoreOptions()
+            options.encryptionKey = try SessionCommands.key
             for word in arguments.dropFirst() {
                 let pair = word.split(separator: "=").map(String.init)
                 switch pair[0] {
                 case "durability": options.durability = pair[1] == "memory" ? .memoryOnly : pair[1] == "unsafe" ? .unsafe : .full
                 case "limit": options.waitLimit = .seconds(Double(pair[1]) ?? 1)
-                case "key": options.encryptionKey = try EncryptionKey((0..<64).map { UInt8($0) })
+                case "key": options.encryptionKey = try pair[1] == "fresh" ? .generate() : EncryptionKey((0..<64).map { UInt8($0) })
                 case "versions": options.versionCountMax = Int(pair[1])
                 default: throw SessionCommands.CommandError("option \(word)?")
                 }
@@ -125,6 +126,8 @@ enum LedgerCommands {
             }
             usleep(30_000)
             exit(0)
+        // ledger-find-key: how often a part of the key stands in memory that a core dump would show.
+        case "ledger-find-key": return "ok \(try DumpedMemory.count(current.options.encryptionKey)) of \(try DumpedMemory.byteCount() >> 10) KiB"
         case "ledger-size": return "ok \(try FileManager.default.attributesOfItem(atPath: current.path)[.size] as? Int ?? -1)"
         default: return nil
         }

@@ -28,6 +28,11 @@ enum SessionCommands {
     nonisolated(unsafe) static var participants: [Participant] = []
     nonisolated(unsafe) static var locks: [ReadLock] = []
 
+    /// The key for whatever is opened: the test key where the environment says so (`TestSupport/TestKeys.swift`).
+    static var key: EncryptionKey? {
+        get throws { getenv("REALM_TEST_PARTICIPANT_KEY") == nil ? nil : try EncryptionKey((0..<64).map { UInt8($0) }) }
+    }
+
     static var current: Participant {
         get throws {
             guard let last = participants.last else { throw CommandError("nothing is open") }
@@ -174,6 +179,7 @@ enum SessionCommands {
 
     private static func options(_ words: ArraySlice<String>) throws -> ParticipantOptions {
         var options = ParticipantOptions()
+        options.encryptionKey = try SessionCommands.key
         for word in words {
             let pair = word.split(separator: "=", maxSplits: 1).map(String.init)
             guard pair.count == 2 else { throw CommandError("option \(word)?") }

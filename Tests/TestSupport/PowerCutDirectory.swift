@@ -97,8 +97,8 @@ public final class PowerCutDirectory {
     ///
     /// - Parameters:
     ///   - subsets: how many choices of what is not durable are tried at each place, besides all of it and none of it.
-    ///   - pairs: of two writes, 64 bytes and then 4096, which are a page of an encrypted file with its entry, the second is never
-    ///     there without the first (file-format-3 8.4), and none is torn.
+    ///   - pairs: the files are encrypted ones. A page of data is never there without its entry, if that was written before it
+    ///     (file-format-3 8.4), and none is torn; of a write of several pages or entries any may be there.
     ///   - stride: only every so manyeth place.
     /// - Returns: the number of images; of those that are the same after the same promise only the first is checked.
     @discardableResult
@@ -107,6 +107,7 @@ public final class PowerCutDirectory {
         _ check: (_ files: [String: [UInt8]], _ promised: Int?) throws -> Void
     ) rethrows -> Int {
         var random = SplitMix(seed: seed)
+        let operations = pairs ? operations.flatMap(Self.units) : operations
         var contents = initialContents.map { $0 }
         var durableNames = initialNames
         var pending: [Operation] = []
@@ -118,13 +119,16 @@ public final class PowerCutDirectory {
             if index % stride == 0 || index == operations.count {
                 for choice in 0..<(pending.isEmpty && pendingNames.isEmpty ? 1 : 2 + subsets) {
                     var files = contents
-                    var isEntryThere = true
-                    for (i, operation) in pending.enumerated() {
+                    /// Of the metadata written last: by file and sector, whether it is there.
+                    var metadata: [[Int]: Bool] = [:]
+                    for operation in pending {
                         var isThere = choice == 0 || choice > 1 && random.next() % 8 < (choice % 2 == 0 ? 4 : 7)
                         var tears = choice > 1 && !pairs && random.next() % 4 == 0
-                        if pairs, case .write(let file, _, let bytes) = operation, bytes.count == 4096, i > 0,
-                           case .write(file, _, let entry) = pending[i - 1], entry.count == 64 { isThere = isThere && isEntryThere }
-                        isEntryThere = isThere
+                        if pairs, case .write(let file, let offset, _) = operation {
+                            if EncryptedWrites.isMetadata(offset) {
+                                metadata[[file, offset / Self.sector]] = isThere
+                            } else if metadata[[file, EncryptedWrites.entry(offset) / Self.sector]] == false { isThere = false }
+                        }
                         if case .resize = operation { tears = false }
                         if isThere { Self.apply(operation, &files) { tears && random.next() % 3 == 0 } }
                     }
@@ -171,6 +175,11 @@ public final class PowerCutDirectory {
     }
 
     private static let sector = 512
+
+    private static func units(_ operation: Operation) -> [Operation] {
+        guard case .write(let file, let offset, let bytes) = operation else { return [operation] }
+        return EncryptedWrites.units(offset, bytes).map { .write(file: file, offset: $0.offset, bytes: $0.bytes) }
+    }
 
     private static func apply(_ operation: Operation, _ files: inout [[UInt8]], isLost: () -> Bool) {
         switch operation {

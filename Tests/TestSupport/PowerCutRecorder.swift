@@ -57,6 +57,10 @@ public final class PowerCutRecorder {
         subsets: Int = 10, seed: UInt64, inOrder: Bool = false, _ check: (_ image: [UInt8], _ promised: Int?) throws -> Void
     ) rethrows -> Int {
         var random = seed | 1
+        let operations: [Operation] = inOrder ? operations.flatMap { operation in
+            guard case .write(let offset, let bytes) = operation else { return [operation] }
+            return EncryptedWrites.units(offset, bytes).map { .write(offset: $0.offset, bytes: $0.bytes) }
+        } : operations
         func next(_ bound: Int) -> Int {
             random ^= random << 13; random ^= random >> 7; random ^= random << 17
             return Int(random % UInt64(max(bound, 1)))

@@ -6,7 +6,8 @@ import TestSupport
 import XCTest
 
 /// Troubles that users of such software report, each tried as a whole kind; `Documentation/reported-troubles.md` says where the others are.
-final class ReportedTroubleTests: XCTestCase {
+class ReportedTroubleTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
     private let scratch = ScratchDirectory("trouble")
     private var path: String { scratch.file("a.realm") }
     /// `Scripts/dead-reader` makes 20,000 commits instead of some hundred.
@@ -15,6 +16,7 @@ final class ReportedTroubleTests: XCTestCase {
     private func options(_ change: (inout StoreOptions) -> Void = { _ in }) -> StoreOptions {
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = key
         change(&options)
         return options
     }
@@ -46,7 +48,7 @@ final class ReportedTroubleTests: XCTestCase {
             let store = try Store.open(path, options())
             try makeTable(store, rows: 100, text: 1000)
             if hasReader {
-                let reader = try TestProcess()
+                let reader = try TestProcess(key: key)
                 XCTAssertTrue(reader.ask("open \(path) durability=unsafe").hasPrefix("ok"))
                 XCTAssertTrue(reader.ask("live").hasPrefix("ok"))
                 reader.kill()
@@ -60,7 +62,7 @@ final class ReportedTroubleTests: XCTestCase {
             }
             try store.close()
             sizes.append(try size())
-            let report = try Verifier.verify(try ImmutableFile(path: path))
+            let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
             XCTAssertTrue(report.isSound && report.findings.isEmpty)
         }
         print("\(Self.examCommits) overwrites of 100 records of 1 KB: \(sizes[0]) bytes without a reader, \(sizes[1]) with one that died")
@@ -69,10 +71,10 @@ final class ReportedTroubleTests: XCTestCase {
 
     func testWritersThatAreStoppedAndContinuedAtRandomGoOnCommitting() throws {
         var random = SplitMix(seed: 8)
-        let anchor = try TestProcess()
+        let anchor = try TestProcess(key: key)
         XCTAssertEqual(anchor.ask("ledger-open \(path)"), "ok")
         anchor.ask("ledger-setup")
-        let writers = try (0..<3).map { _ in try TestProcess() }
+        let writers = try (0..<3).map { _ in try TestProcess(key: key) }
         for writer in writers {
             XCTAssertEqual(writer.ask("ledger-open \(path)"), "ok")
             writer.send("ledger-storm 20 \(random.next() % 1000)")
@@ -96,7 +98,7 @@ final class ReportedTroubleTests: XCTestCase {
     }
 
     func testWhoOpensAFileThatAnotherJustCreatesFindsAWholeDatabase() throws {
-        let first = try TestProcess(), second = try TestProcess()
+        let first = try TestProcess(key: key), second = try TestProcess(key: key)
         for round in 0..<25 {
             let file = scratch.file("race-\(round).realm")
             first.send("ledger-open \(file) durability=unsafe")
@@ -146,7 +148,7 @@ final class ReportedTroubleTests: XCTestCase {
         live.end()
         try reader.close()
         try writer.close()
-        XCTAssertTrue(try Verifier.verify(try ImmutableFile(path: path)).isSound)
+        XCTAssertTrue(try Verifier.verify(try ImmutableFile(path: path, key: key)).isSound)
     }
 
     func testTheCompactionOfOneFileDoesNotHoldUpAnother() throws {
@@ -244,4 +246,12 @@ final class ReportedTroubleTests: XCTestCase {
         reader.end()
         try? a.close(force: true)
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedReportedTroubleTests: ReportedTroubleTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

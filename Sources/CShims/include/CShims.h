@@ -6,6 +6,7 @@
 #include "CShimsEpoll.h"
 #include "CShimsSignals.h"
 #include "CShimsRuntime.h"
+#include "CShimsSecrets.h"
 #include "CShimsSystem.h"
 #include "CShimsText.h"
 #endif

@@ -8,23 +8,29 @@ import SharedStore
 final class ArchiveCipher {
     static let overhead = 28
     private static let nonceByteCount = 12, tagByteCount = 16
-    private var key: [UInt8]
+    private let key: SecretBytes
     /// Tells a wrong key from a damaged archive: stored in the manifest.
     let check: String
 
     init(_ fileKey: EncryptionKey, archive: String) {
         key = Self.derive(fileKey, "realm archive: records of " + archive)
-        check = Self.derive(fileKey, "realm archive: check of " + archive)[..<16].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        check = Self.derive(fileKey, "realm archive: check of " + archive).withBytes { Array($0[..<16]) }.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    deinit { key.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-
-    private static func derive(_ fileKey: EncryptionKey, _ purpose: String) -> [UInt8] {
-        var out = [UInt8](repeating: 0, count: 32)
+    private static func derive(_ fileKey: EncryptionKey, _ purpose: String) -> SecretBytes {
         let text = Array(purpose.utf8)
-        let done = fileKey.withBytes { HMAC(EVP_sha256(), $0.baseAddress, Int32($0.count), text, text.count, &out, nil) }
-        precondition(done != nil, "the cryptographic library offers no HMAC-SHA-256; use a build of it that does")
-        return out
+        return SecretBytes(count: 32) { out in
+            let target = out.bindMemory(to: UInt8.self).baseAddress
+            let done = SecretMemory.within { fileKey.withBytes { HMAC(EVP_sha256(), $0.baseAddress, Int32($0.count), text, text.count, target, nil) } }
+            precondition(done != nil, "the cryptographic library offers no HMAC-SHA-256; use a build of it that does")
+        }
+    }
+
+    /// Puts key and nonce into a context, which holds the key in clear.
+    private func start(_ context: OpaquePointer, _ nonce: [UInt8], encrypting: Bool) -> Bool {
+        SecretMemory.within {
+            key.withBytes { EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, $0.bindMemory(to: UInt8.self).baseAddress, nonce, encrypting ? 1 : 0) == 1 }
+        }
     }
 
     /// nonce, ciphertext, tag.
@@ -39,7 +45,7 @@ final class ArchiveCipher {
         out.replaceSubrange(0..<nonce.count, with: nonce)
         let isDone = out.withUnsafeMutableBytes { raw -> Bool in
             guard let p = raw.bindMemory(to: UInt8.self).baseAddress else { return false }
-            return EVP_EncryptInit_ex(context, EVP_aes_256_gcm(), nil, key, nonce) == 1
+            return start(context, nonce, encrypting: true)
                 && EVP_EncryptUpdate(context, nil, &count, associated, Int32(associated.count)) == 1
                 && EVP_EncryptUpdate(context, p + nonce.count, &count, plain, Int32(plain.count)) == 1
                 && EVP_EncryptFinal_ex(context, p + nonce.count + plain.count, &count) == 1
@@ -62,7 +68,7 @@ final class ArchiveCipher {
         var end = [UInt8](repeating: 0, count: 16)
         let isDone = sealed.withUnsafeBytes { raw -> Bool in
             guard let p = raw.bindMemory(to: UInt8.self).baseAddress else { return false }
-            return EVP_DecryptInit_ex(context, EVP_aes_256_gcm(), nil, key, nonce) == 1
+            return start(context, nonce, encrypting: false)
                 && EVP_DecryptUpdate(context, nil, &count, associated, Int32(associated.count)) == 1
                 && EVP_DecryptUpdate(context, &out, &count, p + nonce.count, Int32(content)) == 1
                 && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, Int32(tag.count), &tag) == 1

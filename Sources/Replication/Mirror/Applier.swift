@@ -81,6 +81,7 @@ final class Applier {
             throw MirrorError.diverged(
                 destination: path, reason: "it is at version \(newest.version) where the mirror had left version \(step.parent.version)")
         }
+        try lockFile.settleDeadWriter(file.backend, durability)
         try file.alignHeader(with: newest, durability)
         KillPoint.reach("apply.aligned")
         let kept = try lockFile.with(.list, deadline) { try list.purge() }
@@ -133,7 +134,8 @@ final class Applier {
             try file.backend.write(bytes, at: range.lowerBound)
             KillPoint.reach("apply.range")
         }
-        try file.backend.flush()
+        if participant.options.durability == .full && file.backend.mustSyncBeforeFlush { try file.backend.syncWritten() }
+        try file.backend.flush(alone: participant.lockFile.participantCount == 1)
     }
 
     private func isEqual(_ step: MirrorStep, _ newest: Snapshot) throws -> Bool {

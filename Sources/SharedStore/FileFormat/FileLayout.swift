@@ -28,7 +28,15 @@ public struct FileLayout: Equatable, Sendable {
         let base = UnsafeRawPointer(state.pointee.base)
         header = FileHeader(base)
         if header.mnemonic != FileHeader.mnemonic {
-            let content = FileLayout.guess(UnsafeRawBufferPointer(start: base, count: FileHeader.byteCount))
+            var content = FileLayout.guess(UnsafeRawBufferPointer(start: base, count: FileHeader.byteCount))
+            if content == .unknown {
+                if state.pointee.pager != nil {
+                    // The page's tag fits, or it could not have been decrypted.
+                    let reason = "its checksum fits, but it holds no header: only half of the key fits"
+                    throw OpenError.decryptionFailed(path: path, page: 0, reason: reason)
+                }
+                if PageMetadata.beginsFile(UnsafeRawBufferPointer(start: base, count: fileSize)) { content = .encrypted }
+            }
             throw OpenError.notARealm(path: path, content: content)
         }
         isStreaming = header.isStreaming

@@ -52,6 +52,8 @@ package final class LockFile: @unchecked Sendable {
     private let hasClosed = Atomic<Bool>(false)
     /// True from the moment at which the mapping must not be touched any more.
     package var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
+    /// A writer has died, and we took the write mutex after it: what it wrote to the data file may not be synced.
+    package let writerDied = Atomic<Bool>(false)
     let writeHolder = Atomic<Int64>(0), controlHolder = Atomic<Int64>(0), listHolder = Atomic<Int64>(0)
 
     init(path: String, descriptor: Int32, base: UnsafeMutableRawPointer, status: SystemCalls.Status) {

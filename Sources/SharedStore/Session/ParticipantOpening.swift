@@ -111,9 +111,10 @@ extension Participant {
                 try SystemCalls.truncate(descriptor, to: 0, path: path)
                 return try DatabaseFile(backend: backend)
             }
-            // A page of ciphertext without one of content: nothing that was ever encrypted (file-format-3 8.8).
-            if options.encryptionKey != nil, status.size > 0, PageGeometry.plainSize(fileSize: status.size) == 0, options.durability != .memoryOnly {
-                throw OpenError.notEncrypted(path: path)
+            // Less than a page with its metadata: nothing that was ever encrypted (file-format-3 8.8).
+            let minimum = PageGeometry.smallestFileSize
+            if options.encryptionKey != nil, (1..<minimum).contains(status.size), options.durability != .memoryOnly {
+                throw try PlainFile.seemsToBe(descriptor, path) ? OpenError.notEncrypted(path: path) : .tooSmall(path: path, size: status.size, minimum: minimum)
             }
             return try DatabaseFile(backend: backend)
         } catch {
@@ -137,6 +138,7 @@ extension Participant {
             func isZero(_ range: Range<Int>) -> Bool { buffer[range.clamped(to: 0..<count)].allSatisfy { $0 == 0 } }
             if options.encryptionKey == nil { return isZero(0..<limit) }
             if count >= FileHeader.byteCount, let start = buffer.baseAddress, FileHeader(start).mnemonic == FileHeader.mnemonic { return false }
+            if count < PageGeometry.entryByteCount { return isZero(0..<limit) }
             let half = PageGeometry.entryByteCount / 2, page = PageGeometry.pageByteCount
             return isZero(half..<page) && (isZero(0..<half) || isZero(page..<2 * page))
         }
@@ -227,7 +229,12 @@ extension Participant {
 
     private static func inspect(_ file: DatabaseFile) throws -> FileInspection {
         do { return try file.inspect() } catch let error as FormatError { throw OpenError.damaged(path: file.path, error) }
-        catch let error as DecryptionError { throw OpenError(error) }
+        catch let error as DecryptionError {
+            if error.position == 0, let backend = file.backend as? EncryptedFile, (try? backend.seemsToBePlain()) == true {
+                throw OpenError.notEncrypted(path: file.path)
+            }
+            throw OpenError(error)
+        }
     }
 
     private static func isOld(_ inspection: FileInspection) -> Bool {

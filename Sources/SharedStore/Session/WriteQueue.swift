@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import Synchronization
 import SystemCalls
 
 /// Taking and giving the write mutex, in the order in which writers came (coordination.md 5.1, 5.2).
@@ -87,6 +88,7 @@ package struct WriteQueue {
 
     private func heal(_ acquisition: LockFile.Acquisition) throws -> Grant {
         var grant = Grant(previousHolderDied: acquisition == .fromDeadOwner, clearedCriticalFlag: false)
+        if grant.previousHolderDied { file.writerDied.store(true, ordering: .releasing) }
         do {
             // Others who open now would take the mutex of a dead owner for their own and wait for themselves (3.3).
             if grant.previousHolderDied { try file.healControlMutex() }

@@ -11,7 +11,7 @@ import SystemCalls
 /// | `flip` | sync, header slot, sync, flag, sync | write (C4, C5) |
 /// | `didPublish` | remembers the free space for the next commit | write (C7 done) |
 ///
-/// Two syncs in all: the first covers nodes, file size and header slot, the second the flag.
+/// Two syncs in all: the first covers nodes, file size and header slot, the second the flag (of an encrypted file: slot and flag).
 ///
 /// Crash argument: up to the flag's store the header points to version N. Nothing of N, nor of any pinned version, is
 /// overwritten (`FreeSpace`), the slot that is written is not the live one. The flag is one byte and cannot tear; before it
@@ -69,8 +69,9 @@ public final class Committer {
     ///   - topRef: the group's top array in the arena (or that of `base` where nothing was changed), 3 to 12 elements; slots 2
     ///     to 6 and 11 are this function's business, the others the caller's.
     ///   - pinned: the result of the purge; its last entry is `base`.
+    ///   - syncs: false where the header is not to be flipped and nothing synced yet.
     /// - Returns: version N+1. The arena can only be reset from here on.
-    public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions) throws -> Snapshot {
+    public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions, syncs: Bool = true) throws -> Snapshot {
         precondition(pinned.versions.last?.snapshot == base, "the newest pinned version is not that of the transaction")
         prepared = nil
         // The number is stored with a tag bit, as a positive one.
@@ -92,6 +93,7 @@ public final class Committer {
         space.divide(oldest: pinned.oldestReachable, limit: evacuation.limit > 0 ? evacuation.limit : .max)
 
         let version = base.version + 1
+        space.paging = file.backend.contentAlignment == 8 ? .none : syncs ? .few : .fresh
         space.beginPlacing(need: arena.liveBytes + listBytesMax(version, evacuation) + 8)
         for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count {
             let ref = Int(top[slot])
@@ -236,12 +238,14 @@ public final class Committer {
     // MARK: Phases 2 to 4
 
     /// Enlarges the file where it must grow, and writes all new nodes into free space.
-    public func store(_ durability: Durability) throws {
+    ///
+    /// - Parameter alone: nobody else takes part in the session, and nobody can join before this returns.
+    public func store(_ durability: Durability, alone: Bool = false) throws {
         guard let snapshot = prepared else { preconditionFailure("prepare the commit first") }
         do {
             try file.backend.preallocate(to: snapshot.logicalSize)
             let stores = writer.stores
-            if durability == .full {
+            if durability == .full || file.backend.contentAlignment > 8 {
                 if !isAscending(stores) { stores.sort { $0.position < $1.position } }
                 try writeCoalesced(stores)
             } else {
@@ -250,7 +254,8 @@ public final class Committer {
                     try file.backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
                 }
             }
-            try file.backend.flush()
+            if durability == .full && file.backend.mustSyncBeforeFlush { try file.backend.syncWritten() }
+            try file.backend.flush(alone: alone)
         } catch {
             file.backend.discard()
             throw error

@@ -80,6 +80,9 @@ public final class DatabaseFile: Sendable {
 
     /// Makes `topRef` what the header points to: the other slot, sync, the flag, sync (file-format-3 4.1, steps 6-9).
     ///
+    /// In an encrypted file slot and flag lie in one page, which is written as a whole or not at all: it is encrypted once, after a sync of
+    /// what it makes visible. So both kinds of files take two syncs.
+    ///
     /// Used by every commit, and at the beginning of a write transaction when a dead writer left the header ahead of the version
     /// list (coordination.md 5.5 W5). Nothing happens for `.memoryOnly`, whose header never points anywhere.
     ///
@@ -87,22 +90,38 @@ public final class DatabaseFile: Sendable {
     /// version though it may not be on disk: the next call, by whoever, settles that before anything is overwritten.
     public func pointHeader(to topRef: Int, format: UInt8 = FileHeader.currentFormat, durability: Durability) throws {
         if durability == .memoryOnly { return }
-        // A page of an encrypted file is written at most once between two syncs, and the first one may hold new nodes
-        // (file-format-3 8.4).
-        if durability == .full && backend.contentAlignment > 8 { try backend.syncData() }
-        let header = try currentHeader()
+        let isPaged = backend.contentAlignment > 8
+        if durability == .full && isPaged { try backend.syncData() }
+        var header = try currentHeader()
         let slot = 1 - header.liveSlot
-        var top = UInt64(topRef).littleEndian
-        try withUnsafeBytes(of: &top) { try backend.write($0, at: 8 * slot) }
-        if (slot == 0 ? header.formats.0 : header.formats.1) != format {
-            var byte = format
-            try withUnsafeBytes(of: &byte) { try backend.write($0, at: 20 + slot) }
+        let oldFormat = slot == 0 ? header.formats.0 : header.formats.1
+        if slot == 0 {
+            header.topRefs.0 = UInt64(topRef)
+            header.formats.0 = format
+        } else {
+            header.topRefs.1 = UInt64(topRef)
+            header.formats.1 = format
         }
-        try backend.flush()
-        if durability == .full { try backend.syncData() }
-        var flags = header.flags ^ 1
-        try withUnsafeBytes(of: &flags) { try backend.write($0, at: 23) }
-        try backend.flush()
+        header.flags ^= 1
+        try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) { bytes in
+            guard let start = bytes.baseAddress else { return }
+            header.store(to: start)
+            func write(_ range: Range<Int>) throws { try backend.write(UnsafeRawBufferPointer(rebasing: bytes[range]), at: range.lowerBound) }
+            if isPaged {
+                do {
+                    try write(0..<FileHeader.byteCount)
+                    try backend.flush()
+                } catch {
+                    backend.discard()
+                    throw error
+                }
+            } else {
+                try write(8 * slot..<8 * slot + 8)
+                if oldFormat != format { try write(20 + slot..<21 + slot) }
+                if durability == .full { try backend.syncData() }
+                try write(23..<24)
+            }
+        }
         if durability == .full { try backend.syncData() }
     }
 

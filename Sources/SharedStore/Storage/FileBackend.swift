@@ -28,7 +28,15 @@ open class FileBackend: @unchecked Sendable {
     open func write(_ bytes: UnsafeRawBufferPointer, at position: Int) throws { mustOverride() }
 
     /// Brings to the file what `write` has gathered (pages that must be encrypted); whoever reads the file sees it then.
-    open func flush() throws {}
+    ///
+    /// - Parameter alone: nobody else takes part in the session, and nobody can join before this returns.
+    open func flush(alone: Bool) throws {}
+
+    /// As `flush(alone: false)`.
+    public final func flush() throws { try flush(alone: false) }
+
+    /// True where what waits to be flushed would hurt what the last sync made durable, if the current was cut: sync first.
+    open var mustSyncBeforeFlush: Bool { false }
 
     /// Forgets what was written and not flushed: the commit has failed.
     open func discard() {}
@@ -44,6 +52,9 @@ open class FileBackend: @unchecked Sendable {
 
     /// Returns when everything written so far, and the size, would survive a power cut.
     open func syncData() throws { mustOverride() }
+
+    /// As `syncData`, for what has been flushed; what waits to be flushed goes on waiting.
+    open func syncWritten() throws { try syncData() }
 
     /// Puts the content at `address`, for `length` bytes, far past its present end: what the file gains later appears there
     /// by itself. Returns what must be asked before bytes are touched, nil where they may be touched at once.
@@ -92,6 +103,14 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     /// A file in memory that has no name and goes when it is closed and unmapped.
     public static func inMemory() throws -> PlainFile {
         PlainFile(descriptor: try SystemCalls.memoryFile(name: "realm"), path: "")
+    }
+
+    /// Whether a file begins like one that is not encrypted.
+    static func seemsToBe(_ descriptor: SystemCalls.Descriptor, _ path: String) throws -> Bool {
+        try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) { bytes in
+            guard let start = bytes.baseAddress, try SystemCalls.read(descriptor, into: bytes, at: 0, path: path) == bytes.count else { return false }
+            return FileHeader(start).mnemonic == FileHeader.mnemonic
+        }
     }
 
     deinit { close() }

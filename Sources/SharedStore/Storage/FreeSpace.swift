@@ -261,10 +261,53 @@ final class FreeSpace {
         return nil
     }
 
+    /// How the pages of the file are written: each touched page costs its encryption, whatever changes in it.
+    enum Paging {
+        /// Bytes are written as they are.
+        case none
+        /// The fewer pages a small commit touches, the better.
+        case few
+        /// As `few`; and no page is touched that an earlier commit may have written, since that was not synced.
+        case fresh
+    }
+    var paging = Paging.none
+
+    /// Larger commits touch so many pages that one more or less does not matter.
+    private static let pagedNeedMax = 32 << 10
+
+    /// First position in `block` where `need` bytes touch no page that they need not touch; nil where there is none.
+    @inline(__always)
+    private func pagedPlace(_ need: Int, _ block: Block) -> Int? {
+        let page = PageGeometry.pageByteCount, offset = block.position & (page - 1)
+        var position = block.position
+        if offset != 0 && (paging == .fresh || offset + need > page) { position += page - offset }
+        if position + need > block.end { return nil }
+        return FreeSpace.place(need, in: Block(position: position, length: block.end - position))
+    }
+
+    /// Begins the run where the commit touches the fewest pages, in the smallest block that allows it.
+    private func beginPagedRun(_ need: Int) -> Bool {
+        var best = Int.max
+        for i in 0..<free.count where free[i].length >= need && free[i].length < best {
+            guard let position = pagedPlace(need, free[i]) else { continue }
+            best = free[i].length
+            beginRun(i, position, need)
+        }
+        return best < .max
+    }
+
+    private func beginRun(_ index: Int, _ position: Int, _ need: Int) {
+        runIndex = index
+        runStart = position
+        runCursor = position
+        runEnd = position + need
+    }
+
     /// Begins giving out places for nodes, and for the lists behind them, of at most `need` bytes in all.
     func beginPlacing(need: Int) {
         runIndex = -1
         isInOrder = true
+        if paging != .none && need <= FreeSpace.pagedNeedMax && beginPagedRun(need) { return }
         if need <= FreeSpace.sectionLength {
             // The smallest block that takes all of it. Without a branch in the first loop, which is the long one.
             let p = free.base, n = free.count
@@ -275,13 +318,7 @@ final class FreeSpace {
             }
             var best = bestLength == Int.max ? -1 : 0
             while best >= 0 && p[best].length != bestLength { best &+= 1 }
-            if best >= 0, let position = FreeSpace.place(need, in: p[best]) {
-                runIndex = best
-                runStart = position
-                runCursor = position
-                runEnd = position &+ need
-                return
-            }
+            if best >= 0, let position = FreeSpace.place(need, in: p[best]) { return beginRun(best, position, need) }
         }
         bins.build(free)
     }

@@ -70,11 +70,12 @@ public final class FileMapping: @unchecked Sendable {
             let status = try SystemCalls.status(descriptor, path: path)
             if status.isDirectory { throw OpenError.isDirectory(path: path) }
             if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
-            if key != nil, try FileMapping.looksPlain(descriptor, path) { throw OpenError.notEncrypted(path: path) }
-            byteCount = key == nil ? status.size : PageGeometry.plainSize(fileSize: status.size)
-            if byteCount < FileHeader.byteCount {
-                throw OpenError.tooSmall(path: path, size: byteCount, minimum: FileHeader.byteCount)
+            let looksPlain = try key != nil && PlainFile.seemsToBe(descriptor, path)
+            let minimum = key == nil ? FileHeader.byteCount : PageGeometry.smallestFileSize
+            if status.size < minimum {
+                throw looksPlain ? OpenError.notEncrypted(path: path) : .tooSmall(path: path, size: status.size, minimum: minimum)
             }
+            byteCount = key == nil ? status.size : PageGeometry.plainSize(fileSize: status.size)
             let mapped = (byteCount + PageGeometry.pageByteCount - 1) & ~(PageGeometry.pageByteCount - 1)
             let base = key == nil
                 ? try SystemCalls.map(length: mapped, protection: PROT_READ, flags: MAP_SHARED, descriptor, path: path)
@@ -84,6 +85,8 @@ public final class FileMapping: @unchecked Sendable {
                 pages = try key.map {
                     try EncryptedPages(descriptor: descriptor, path: path, key: $0, base: base, byteCount: mapped)
                 }
+                // The tag of a page may look like the mark of a plain file by chance: then the page decrypts.
+                if looksPlain, (try? pages?.prepare(0, FileHeader.byteCount)) == nil { throw OpenError.notEncrypted(path: path) }
             } catch {
                 SystemCalls.unmap(base, length: mapped)
                 throw error
@@ -101,18 +104,6 @@ public final class FileMapping: @unchecked Sendable {
         }
     }
 
-    /// The file begins like one that is not encrypted.
-    private static func looksPlain(_ descriptor: SystemCalls.Descriptor, _ path: String) throws -> Bool {
-        var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
-        return try withUnsafeMutableBytes(of: &bytes) {
-            guard let start = $0.baseAddress,
-                  try SystemCalls.read(descriptor, into: $0, at: 0, path: path) == FileHeader.byteCount else {
-                return false
-            }
-            return FileHeader(start).mnemonic == FileHeader.mnemonic
-        }
-    }
-
     deinit {
         SystemCalls.unmap(memory.state.pointee.base, length: mappedByteCount)
         memory.state.deallocate()
@@ -126,7 +117,7 @@ extension OpenError {
         let reason = switch error.reason {
         case .neverWritten: "it has never been written"
         case .outOfBounds: "it is out of bounds; the file is cut off or not encrypted"
-        case .interruptedFirstWrite: "its first write was interrupted"
+        case .interruptedFirstWrite: "its checksum is wrong, or its first write was interrupted"
         case .authenticationFailed: "its checksum is wrong"
         case .countersDisagree: "its metadata is damaged"
         case .unstable(let seconds): "somebody kept writing it for \(seconds) seconds"

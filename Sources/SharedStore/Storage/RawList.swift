@@ -71,6 +71,13 @@ struct RawList<Element: BitwiseCopyable>: @unchecked Sendable {
         p.update(from: p + 1, count: header.pointee.count - index)
     }
 
+    /// Removes the first `count` elements.
+    func removeFirst(_ count: Int) {
+        assert(count >= 0 && count <= header.pointee.count)
+        header.pointee.count &-= count
+        header.pointee.base.update(from: header.pointee.base + count, count: header.pointee.count)
+    }
+
     /// Exchanges the elements with those of `other`.
     func swap(with other: RawList<Element>) {
         let mine = header.pointee
@@ -92,5 +99,12 @@ struct RawList<Element: BitwiseCopyable>: @unchecked Sendable {
         header.pointee.base.deallocate()
         header.pointee.base = base
         header.pointee.capacity = capacity
+    }
+}
+
+extension RawList<Int> {
+    /// Sorts what is most often in order already.
+    func sortAscending() {
+        for i in 1..<Swift.max(count, 1) where base[i - 1] > base[i] { return sort { $0 < $1 } }
     }
 }

@@ -14,7 +14,9 @@ extension Command {
         options: [.keyFile],
         run: { invocation in
             guard let key = try Database.key(invocation) else { throw missingKey(invocation, "with which to encrypt") }
-            return try changeKey(invocation, from: nil, to: key, "encrypted")
+            do { return try changeKey(invocation, from: nil, to: key, "encrypted") } catch OpenError.notARealm(let path, .encrypted) {
+                throw CommandFailure(.badData, "\(path): is encrypted already, as it seems; 'rekey' gives it another key")
+            }
         })
 
     static let decrypt = Command(

@@ -52,7 +52,7 @@ struct StreamSpecification: Equatable, Sendable {
         var allowsReadableFile = false
 
         func read() throws -> EncryptionKey? {
-            if let environment { return try EncryptionKey.read(environment: environment) }
+            if let environment { return try KeyVariables.key(environment) }
             return try file.map { try EncryptionKey.read(file: $0, allowReadableByOthers: allowsReadableFile) }
         }
 

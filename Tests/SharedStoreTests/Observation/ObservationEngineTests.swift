@@ -4,7 +4,8 @@ import TestSupport
 import XCTest
 
 /// What the recorded scenarios do not show of the engine.
-final class ObservationEngineTests: XCTestCase {
+class ObservationEngineTests: XCTestCase {
+    var key: EncryptionKey? { TestKeys.usual }
     private let scratch = ScratchDirectory()
     private var store: Store!
     private var session: ObservationSession!
@@ -13,6 +14,7 @@ final class ObservationEngineTests: XCTestCase {
     override func setUpWithError() throws {
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = key
         store = try Store.open(scratch.file("a.realm"), options)
         let item = SharedStore.ObjectSchema(name: "Item", kind: .topLevel, primaryKey: nil, properties: [
             PropertySchema(name: "value", type: .int), PropertySchema(name: "ints", type: .int, collection: .list),
@@ -155,4 +157,12 @@ final class ObservationEngineTests: XCTestCase {
         try write { try $0.set("value", of: key(0), to: .int(5)) }
         XCTAssertEqual(told, [])
     }
+}
+
+/// The same over encrypted files.
+final class EncryptedObservationEngineTests: ObservationEngineTests {
+    override var key: EncryptionKey? { TestKeys.test }
+
+    // A class with a test of its own is found by the test runner, and with it those that it inherits.
+    func testTheFilesAreEncrypted() { XCTAssertNotNil(key) }
 }

@@ -41,6 +41,7 @@ final class ObservationRandomTests: XCTestCase {
             random = SplitMix(seed: seed)
             var options = StoreOptions()
             options.durability = .unsafe
+            options.encryptionKey = TestKeys.usual
             store = try Store.open(scratch.file("a.realm"), options)
             _ = try SchemaChanger.open(store, Schema(version: 0, classes: ObservationRandomTests.types), version: 0)
             box = try store.write { transaction in

@@ -35,6 +35,7 @@ final class ObservationScenario {
         directory = ScratchDirectory("observation")
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = TestKeys.usual
         other = try Store.open(directory.file("a.realm"), options)
         let classes = try schema.map { try SchemaChangeCase.objectSchema($0.name, $0.value.members) }
         _ = try SchemaChanger.open(other, Schema(version: 0, classes: classes), version: 0, mode: .automatic)

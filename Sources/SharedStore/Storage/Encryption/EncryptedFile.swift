@@ -26,6 +26,14 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
         var writing: EncryptedPages?
         /// `writing` is no span but a window, whose memory goes with it.
         var isWindow = false
+        /// Those that wrote before have pages that were not synced since.
+        var leftUnsynced = false
+
+        mutating func write(with pages: EncryptedPages, isWindow: Bool) {
+            if let writing, writing !== pages, writing.hasUnsyncedPages { leftUnsynced = true }
+            writing = pages
+            self.isWindow = isWindow
+        }
     }
     private let state = Mutex(State())
 
@@ -52,8 +60,20 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     public override var contentAlignment: Int { PageGeometry.pageByteCount }
 
     public override func size() throws -> Int {
-        PageGeometry.plainSize(fileSize: try SystemCalls.status(descriptor, path: path).size)
+        let size = PageGeometry.plainSize(fileSize: try SystemCalls.status(descriptor, path: path).size)
+        knownSize.store(size, ordering: .relaxed)
+        return size
     }
+
+    /// Whether the file begins like one that is not encrypted: if its first page does not decrypt, that is why.
+    func seemsToBePlain() throws -> Bool { try PlainFile.seemsToBe(descriptor, path) }
+
+    /// The content is at least this long; nobody cuts it while we are here.
+    private let knownSize = Atomic<Int>(0)
+
+    /// Pages encrypted and written so far, for those who measure.
+    package var writtenPageCount: Int { writtenPages.load(ordering: .relaxed) }
+    private let writtenPages = Atomic<Int>(0)
 
     public override func map(at address: UnsafeMutableRawPointer, length: Int) throws -> PageSource? {
         _ = try SystemCalls.map(length: length, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
@@ -77,8 +97,7 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
             if !state.isOpen { throw SystemError(call: "write", code: EBADF, path: path) }
             if let writing = state.writing, writing.hasUnflushedPages || state.newest == nil, end <= writing.byteCount { return writing }
             if let newest = state.newest, end <= newest.byteCount, !(state.writing?.hasUnflushedPages ?? false) {
-                state.writing = newest
-                state.isWindow = false
+                state.write(with: newest, isWindow: false)
                 return newest
             }
             if state.isWindow, let writing = state.writing, end <= writing.byteCount { return writing }
@@ -88,8 +107,7 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
                 let pages = try EncryptedPages(descriptor: descriptor, path: path, key: key, base: base, byteCount: window.count, markers: markers,
                                                ownsMemory: true)
                 if let writing = state.writing { pages.adoptUnflushedPages(of: writing) }
-                state.writing = pages
-                state.isWindow = true
+                state.write(with: pages, isWindow: true)
                 return pages
             } catch {
                 SystemCalls.unmap(base, length: window.count)
@@ -114,7 +132,8 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     }
 
     public override func read(into buffer: UnsafeMutableRawBufferPointer, at position: Int) throws -> Int {
-        let count = min(buffer.count, try size() - position)
+        let end = position &+ buffer.count
+        let count = end <= knownSize.load(ordering: .relaxed) ? buffer.count : min(buffer.count, try size() - position)
         guard count > 0, let target = buffer.baseAddress else { return 0 }
         try pages(upTo: position + count).readAnew(position, count, into: target)
         return count
@@ -130,23 +149,42 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
         try pages(upTo: position + bytes.count).write(bytes, at: position)
     }
 
-    public override func flush() throws {
+    public override func flush(alone: Bool) throws {
         let (pages, isWindow) = state.withLock { ($0.writing, $0.isWindow) }
-        try isWindow ? pages?.flushAndGiveBackMemory() : pages?.flush()
+        guard let pages else { return }
+        let before = pages.writtenPageCount
+        defer { writtenPages.add(pages.writtenPageCount - before, ordering: .relaxed) }
+        try isWindow ? pages.flushAndGiveBackMemory(alone: alone) : pages.flush(alone: alone)
     }
 
     public override func discard() { state.withLock { $0.writing }?.discard() }
 
     public override func preallocate(to size: Int) throws {
+        if size <= knownSize.load(ordering: .relaxed) { return }
         try SystemCalls.preallocate(descriptor, to: PageGeometry.fileSize(plain: size), path: path)
+        _ = try self.size()
     }
 
     public override func truncate(to size: Int) throws {
         try SystemCalls.truncate(descriptor, to: size == 0 ? 0 : PageGeometry.fileSize(plain: size), path: path)
+        knownSize.store(size, ordering: .relaxed)
+    }
+
+    public override var mustSyncBeforeFlush: Bool {
+        let (pages, leftUnsynced) = state.withLock { ($0.writing, $0.leftUnsynced) }
+        return pages.map { leftUnsynced && $0.hasUnflushedPages || $0.needsSync } ?? false
+    }
+
+    public override func syncWritten() throws {
+        try SystemCalls.syncData(descriptor, path: path)
+        state.withLock { state in
+            state.leftUnsynced = false
+            return state.writing
+        }?.didSync()
     }
 
     public override func syncData() throws {
         try flush()
-        try SystemCalls.syncData(descriptor, path: path)
+        try syncWritten()
     }
 }

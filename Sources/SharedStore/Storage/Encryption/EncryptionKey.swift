@@ -21,7 +21,7 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         memory = try SystemCalls.map(length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS)
         // Both are precautions; where the machine forbids them the key still works.
         mlock(memory, mappedByteCount)
-        madvise(memory, mappedByteCount, 16 /* MADV_DONTDUMP */)
+        SystemCalls.leaveOutOfDumps(memory, length: mappedByteCount)
         taken.withUnsafeBytes { memory.copyMemory(from: $0.baseAddress!, byteCount: Self.byteCount) }
     }
 
@@ -65,11 +65,18 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
     }
 
     /// Takes the key from 128 hex digits in an environment variable.
+    ///
+    /// The variable stays, also for programs that are started from this one: `wipe(environment:)` when it is not needed any more.
     public static func read(environment name: String) throws -> EncryptionKey {
         guard let value = getenv(name) else { throw EncryptionKeyError.variableNotSet(name) }
         let text = UnsafeRawBufferPointer(start: value, count: strlen(value))
         guard let key = try fromHexadecimal(text) else { throw EncryptionKeyError.notAKeyVariable(name) }
         return key
+    }
+
+    /// Overwrites the value of an environment variable, which core dumps and `/proc/PID/environ` show: it is empty then.
+    public static func wipe(environment name: String) {
+        if let value = getenv(name) { OPENSSL_cleanse(value, strlen(value)) }
     }
 
     private static func fromHexadecimal(_ text: some Sequence<UInt8>) throws -> EncryptionKey? {

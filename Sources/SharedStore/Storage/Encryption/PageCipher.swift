@@ -9,18 +9,23 @@ final class PageCipher {
 
     /// - Throws: `PageCipherError` where the library refuses the algorithms.
     init(key: EncryptionKey) throws {
+        (encryption, decryption, authentication) = try SecretMemory.within { try PageCipher.contexts(key) }
+    }
+
+    /// The three contexts with the key in them.
+    private static func contexts(_ key: EncryptionKey) throws -> (OpaquePointer, OpaquePointer, OpaquePointer) {
         let algorithm = EVP_MAC_fetch(nil, "HMAC", nil)
         defer { EVP_MAC_free(algorithm) }
         let contexts = (EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), algorithm.flatMap { EVP_MAC_CTX_new($0) })
-        guard let e = contexts.0, let d = contexts.1, let m = contexts.2 else {
+        func free() {
             EVP_CIPHER_CTX_free(contexts.0)
             EVP_CIPHER_CTX_free(contexts.1)
             EVP_MAC_CTX_free(contexts.2)
+        }
+        guard let e = contexts.0, let d = contexts.1, let m = contexts.2 else {
+            free()
             throw PageCipherError.unavailable
         }
-        encryption = e
-        decryption = d
-        authentication = m
         let ok = key.withBytes { bytes -> Bool in
             let p = bytes.bindMemory(to: UInt8.self).baseAddress!
             // The parameters keep the pointers to both names: a string literal passed as such would be a copy that is gone by then.
@@ -33,7 +38,11 @@ final class PageCipher {
                 }
             }
         }
-        if !ok { throw PageCipherError.unavailable }
+        if !ok {
+            free()
+            throw PageCipherError.unavailable
+        }
+        return (e, d, m)
     }
 
     private static var digestParameter: UnsafePointer<UInt8> { ("digest" as StaticString).utf8Start }

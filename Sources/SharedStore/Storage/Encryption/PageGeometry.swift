@@ -8,6 +8,8 @@ public enum PageGeometry {
     public static let entryByteCount = 64
     public static let pagesPerBlock = 64
     public static let blockByteCount = 65 * 4096
+    /// A metadata page and a page of data.
+    public static let smallestFileSize = 2 * 4096
 
     /// Position in the file of the plain position `p`.
     @inline(__always) public static func filePosition(_ p: Int) -> Int { p + (p / 4096 / 64 + 1) * 4096 }
