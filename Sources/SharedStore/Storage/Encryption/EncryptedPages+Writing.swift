@@ -103,12 +103,26 @@ extension EncryptedPages {
                 while end < dirtyPages.count, dirtyPages[end] / PageGeometry.pagesPerBlock == block { end += 1 }
             }
             do { try writePages(dirtyPages.base + done, end - done, block, fresh: !isUndisturbed) } catch {
-                knownMetadata.forget(block)
                 validCounter = nil
+                for i in done..<end { recall(dirtyPages[i]) }
                 throw error
             }
             done = end
         }
+    }
+
+    /// A write failed on the way: finds out what the file holds of the page, its old content or the new one, for whoever writes it next.
+    private func recall(_ page: Int) {
+        let block = page / PageGeometry.pagesPerBlock
+        let buffer = UnsafeMutableRawBufferPointer(start: sealed(0), count: PageGeometry.pageByteCount)
+        guard let entries = try? metadata(block, fresh: true),
+              let count = try? SystemCalls.read(descriptor, into: buffer, at: PageGeometry.filePosition(page << 12), path: path), count == buffer.count,
+              let tag = try? cipher.seal(sealed(0), iv: 0) else {
+            knownMetadata.forget(block)
+            return
+        }
+        let entry = PageEntry(entries + page % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount)
+        for seal in [entry.current, entry.previous] where seal.iv != 0 && seal.hasSameTag(as: tag) { return remember(page, seal) }
     }
 
     /// Drops changes that were not flushed: the pages are read again when they are next touched.
