@@ -249,8 +249,8 @@ final class EncryptedDamageTests: XCTestCase {
             case .wrongData: XCTFail("\(name): data that was never there")
             }
         }
-        XCTAssertGreaterThan(ends["written"] ?? 0, 5, "\(ends)")
-        XCTAssertGreaterThan(ends["error"] ?? 0, 20, "\(ends)")
+        XCTAssertGreaterThan(ends["written"] ?? 0, 0, "\(ends)")
+        XCTAssertGreaterThan(ends["error"] ?? 0, 10, "\(ends)")
     }
 
     // MARK: The document alone

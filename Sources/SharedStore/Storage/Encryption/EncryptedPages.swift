@@ -68,7 +68,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         // Plaintext, too, is left out of core dumps.
         SystemCalls.leaveOutOfDumps(base, length: byteCount)
         mappedByteCount = (PageGeometry.pageByteCount + 5 * pageCount + 4095) & ~4095
-        mapped = try SystemCalls.map(length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+        mapped = try SystemCalls.map(
+            length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: path)
         SystemCalls.leaveOutOfDumps(mapped, length: mappedByteCount)
         scratch = mapped
         marks = (mapped + PageGeometry.pageByteCount).assumingMemoryBound(to: UInt32.self)
