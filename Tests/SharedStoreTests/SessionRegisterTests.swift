@@ -163,6 +163,7 @@ class SessionRegisterTests: XCTestCase {
     func testAPinThatProtectsAnUnsyncedHeaderStays() throws {
         // A file whose header points to a version that is not the newest, as a batch without syncs leaves it.
         try FileManager.default.copyItem(atPath: Fixtures.core14 + "/trees.realm", toPath: path)
+        if let key { try StoreFiles.changeKey(path, from: nil, to: key) }
         let anchor = try open(path)
         let base = anchor.attachedAs.inspection.snapshot
         let victim = try TestProcess(key: key), other = try TestProcess(key: key)
