@@ -7,8 +7,14 @@ enum EncryptedWrites {
     static func units(_ offset: Int, _ bytes: [UInt8]) -> [(offset: Int, bytes: [UInt8])] {
         var units: [(offset: Int, bytes: [UInt8])] = []
         var at = 0
+        // A metadata page that is written as a whole goes with the pages behind it: sectors without entries of theirs are written as they were.
+        let entryCount = isMetadata(offset) && bytes.count > PageGeometry.pageByteCount ? bytes.count / PageGeometry.pageByteCount - 1 : nil
         while at < bytes.count {
             let position = offset + at
+            if let entryCount, isMetadata(position), at >= entryCount * PageGeometry.entryByteCount {
+                at = PageGeometry.pageByteCount
+                continue
+            }
             let unit = isMetadata(position) ? sector : PageGeometry.pageByteCount
             let count = min((position / unit + 1) * unit - position, bytes.count - at)
             units.append((position, Array(bytes[at..<at + count])))
