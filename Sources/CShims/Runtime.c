@@ -99,6 +99,35 @@ extern void *try_retain(void *object) __asm__("swift_tryRetain");
 
 void *realm_try_retain(void *object) { return try_retain(object); }
 
+extern void *retain(void *object) __asm__("swift_retain");
+extern void release(void *object) __asm__("swift_release");
+extern void *unowned_retain(void *object) __asm__("swift_unownedRetain");
+extern void unowned_release(void *object) __asm__("swift_unownedRelease");
+extern void *weak_init(void *reference, void *object) __asm__("swift_weakInit");
+extern void weak_destroy(void *reference) __asm__("swift_weakDestroy");
+
+// In C, since the Swift compiler drops a retain with a release behind it.
+uint64_t realm_sole_reference_word(void *object, void *other) {
+    uint64_t sole = realm_count_word(object), first_of_other = realm_count_word(other);
+    retain(object);
+    uint64_t twice = realm_count_word(object);
+    release(object);
+    uint64_t again = realm_count_word(object);
+    unowned_retain(object);
+    uint64_t unowned = realm_count_word(object);
+    unowned_release(object);
+    uint64_t after = realm_count_word(object);
+    void *reference = NULL;
+    weak_init(&reference, other);
+    uint64_t weak = realm_count_word(other);
+    weak_destroy(&reference);
+    // Once there was a weak reference the counts are elsewhere for good.
+    uint64_t after_weak = realm_count_word(other);
+    if (first_of_other != sole || again != sole || after != sole) return 0;
+    if (twice == sole || unowned == sole || weak == sole || after_weak == sole) return 0;
+    return sole;
+}
+
 // MARK: Where the caller runs
 
 __thread uint64_t realm_thread_number = 0;

@@ -33,6 +33,10 @@ static inline uint64_t realm_count_word(const void *object) {
     return __atomic_load_n((const uint64_t *)((const char *)object + 8), __ATOMIC_ACQUIRE);
 }
 
+/// That word of an object to which there is one strong reference and no other, as found out with two new instances of a class, to each of which
+/// there is one reference; 0 where the word does not tell a second strong, an unowned or a weak reference from none.
+uint64_t realm_sole_reference_word(void *object, void *other);
+
 /// One more strong reference to an object whose memory is there; NULL where it has begun to go.
 void *realm_try_retain(void *object);
 
@@ -44,6 +48,9 @@ static inline uint64_t realm_current_thread_number(void) {
     uint64_t number = realm_thread_number;
     return number != 0 ? number : realm_assign_thread_number();
 }
+
+/// The same, or 0 where the thread has no number yet.
+static inline uint64_t realm_present_thread_number(void) { return realm_thread_number; }
 
 /// The C queue of libdispatch on which the caller runs, or NULL.
 void *realm_current_queue(void);

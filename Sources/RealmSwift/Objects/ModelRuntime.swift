@@ -59,45 +59,10 @@ enum ModelRuntime {
 
     /// The word with the counts of an object to which there is one strong reference and no other; 0 where such words do not tell that.
     static let soleReferenceWord: UInt64 = {
-        let probe = Unmanaged.passRetained(InitializerProbe() as ObjectBase)
-        defer { probe.release() }
-        let sole = realm_count_word(probe.toOpaque())
-        // A second strong reference shows as long as it is there, an unowned one too, and a weak one for ever.
-        _ = probe.retain()
-        let twice = realm_count_word(probe.toOpaque())
-        probe.release()
-        let again = realm_count_word(probe.toOpaque())
-        let other = Unmanaged.passRetained(InitializerProbe() as ObjectBase)
-        defer { other.release() }
-        let unowned = probe._withUnsafeGuaranteedRef { countWord(withUnowned: $0) }
-        let afterUnowned = realm_count_word(probe.toOpaque())
-        let weak = other._withUnsafeGuaranteedRef { countWord(withWeak: $0) }
-        let afterWeak = realm_count_word(other.toOpaque())
-        let tells = sole != 0 && again == sole && afterUnowned == sole && [twice, unowned, weak, afterWeak].allSatisfy { $0 != sole }
-        return tells ? sole : 0
+        let probes = (0..<2).map { _ in realm_call_initializer(metadata(InitializerProbe.self), initializerSlot) }
+        defer { for case let probe? in probes { Unmanaged<AnyObject>.fromOpaque(probe).release() } }
+        return realm_sole_reference_word(probes[0], probes[1])
     }()
-
-    private final class WeakHolder {
-        weak var object: ObjectBase?
-        init(_ object: ObjectBase) { self.object = object }
-    }
-
-    private final class UnownedHolder {
-        unowned let object: ObjectBase
-        init(_ object: ObjectBase) { self.object = object }
-    }
-
-    @inline(never)
-    private static func countWord(withWeak object: ObjectBase) -> UInt64 {
-        let holder = WeakHolder(object)
-        return withExtendedLifetime(holder) { realm_count_word(Unmanaged.passUnretained(object).toOpaque()) }
-    }
-
-    @inline(never)
-    private static func countWord(withUnowned object: ObjectBase) -> UInt64 {
-        let holder = UnownedHolder(object)
-        return withExtendedLifetime(holder) { realm_count_word(Unmanaged.passUnretained(object).toOpaque()) }
-    }
 
     // MARK: Fields
 
