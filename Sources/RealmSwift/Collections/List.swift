@@ -11,7 +11,7 @@ internal import SharedStore
 public final class List<Element: RealmCollectionValue>: RealmCollection {
     // Both change on the thread of the session only; those of a frozen list not at all.
     @exclusivity(unchecked) var storage: [Element] = []
-    @exclusivity(unchecked) var handle: CollectionHandle?
+    @exclusivity(unchecked) @usableFromInline var handle: CollectionHandle?
 
     public init() {}
 
@@ -22,12 +22,17 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
     public var count: Int { handle?.count ?? storage.count }
 
     public subscript(position: Int) -> Element {
-        get {
+        @inlinable get {
             if let handle { return Element._element(handle, position) }
-            if position < 0 || position >= storage.count { outOfBounds(position, storage.count) }
-            return storage[position]
+            return unmanagedElement(position)
         }
         set { replace(index: position, object: newValue) }
+    }
+
+    @usableFromInline
+    func unmanagedElement(_ position: Int) -> Element {
+        if position < 0 || position >= storage.count { outOfBounds(position, storage.count) }
+        return storage[position]
     }
 
     public func makeIterator() -> RLMIterator<Element> {

@@ -7,12 +7,12 @@ internal import SharedStore
 /// A change, be it made by this program or another one, shows at the next access. Iterating goes through the elements as they
 /// were when it began. When the Realm is invalidated the results become empty.
 public struct Results<Element: RealmCollectionValue>: RealmCollection {
-    let core: ResultsCore
+    @usableFromInline let core: ResultsCore
 
     init(_ core: ResultsCore) { self.core = core }
 
     public var count: Int { core.count }
-    public subscript(position: Int) -> Element { Element._element(core, position) }
+    @inlinable public subscript(position: Int) -> Element { Element._element(core, position) }
     public func makeIterator() -> RLMIterator<Element> { RLMIterator(core.cursor(Element.self)) }
 
     public var realm: Realm? { core.realm }

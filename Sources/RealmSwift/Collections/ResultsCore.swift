@@ -4,6 +4,7 @@ internal import SharedStore
 ///
 /// All objects of a class are not evaluated: they are read from the table. Everything else is evaluated when it is asked for
 /// and something has changed since. Belongs to the place of its session; that of a frozen session is evaluated when it is made.
+@usableFromInline
 final class ResultsCore: _Elements {
     enum Source {
         /// The objects of a class; null: the file has no table for it.

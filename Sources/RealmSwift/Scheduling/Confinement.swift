@@ -41,7 +41,7 @@ enum Confinement {
         }
     }
 
-    /// The number for the quick test; 0 fits no thread, so that `isHere` decides. It also decides where the number is another one.
+    /// The number for the quick test; 0: it fits no thread, so that `isHere` decides. It also decides where the number is another one.
     var threadNumber: UInt64 {
         switch self {
         case .thread(let number), .main(let number): number

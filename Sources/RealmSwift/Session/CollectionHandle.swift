@@ -4,6 +4,7 @@ internal import SharedStore
 /// A list, set or dictionary of a file: where it stands, and what was read of it last.
 ///
 /// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move.
+@usableFromInline
 final class CollectionHandle: _Elements {
     let session: Session
     let type: SessionType

@@ -11,7 +11,7 @@ internal import SharedStore
 /// tells whether an access may go on at once: stamp, thread and validity (a dead block's stamp fits no accessor).
 struct TableBlock {
     var stamp: UInt64
-    /// Number of the thread that the session belongs to; 0 where something else than a thread decides, see `Confinement`.
+    /// Number of the thread that the session belongs to; one that no thread has where something else decides, see `Confinement`.
     var thread: UInt64
     /// 0 for a frozen session, else all ones.
     var threadMask: UInt64
@@ -37,7 +37,7 @@ struct TableBlock {
     /// True where the access needs a closer look.
     @inline(__always)
     func needsCheck(_ objectStamp: UInt64) -> Bool {
-        ((stamp ^ objectStamp) | ((thread ^ realm_current_thread_number()) & threadMask)) != 0
+        ((stamp ^ objectStamp) | ((thread ^ realm_present_thread_number()) & threadMask)) != 0
     }
 }
 
@@ -132,7 +132,8 @@ final class SessionType {
         let slotCount = (type.properties.map(\.slot).filter { $0 < ManagedProperty.computedSlots }.max() ?? 0) + 1
         let kinds = UnsafeMutablePointer<CellKind>.allocate(capacity: slotCount)
         kinds.initialize(repeating: .other, count: slotCount)
-        return TableBlock(stamp: 1, thread: session.confinement.threadNumber, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
+        let thread = session.confinement.threadNumber
+        return TableBlock(stamp: 1, thread: thread == 0 ? .max : thread, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
                           kinds: kinds, columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type),
                           primaryKeySlot: type.primaryKey?.slot ?? -1,
                           soleReferenceWord: type.canReuseAccessors ? ModelRuntime.soleReferenceWord : 0)

@@ -16,6 +16,17 @@ final class SpareAccessorTests: AccessorTestCase {
         for (position, part) in kept { XCTAssertTrue(part.id == position && part.isItself) }
     }
 
+    func testWhatNobodyKeepsIsUsedAgain() throws {
+        let realm = try realmWithParts(300)
+        let results = realm.objects(Part.self)
+        var places: Set<ObjectIdentifier> = []
+        for part in results { places.insert(ObjectIdentifier(part)) }
+        XCTAssertLessThanOrEqual(places.count, 2)
+        for i in 0..<300 { places.insert(ObjectIdentifier(results[i])) }
+        for i in 0..<300 { places.insert(ObjectIdentifier(try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: i)))) }
+        XCTAssertLessThanOrEqual(places.count, 6)
+    }
+
     func testAWeakReferenceNeverSeesAnotherObject() throws {
         let realm = try realmWithParts(40)
         weak var last: Part?
