@@ -1,4 +1,5 @@
 #include "CShimsRuntime.h"
+#include <pthread.h>
 #include <string.h>
 
 // MARK: Classes of the process
@@ -150,4 +151,25 @@ void *realm_current_run_loop(void) { return current_run_loop == NULL ? NULL : cu
 extern void wake_run_loop(void *loop) __asm__("CFRunLoopWakeUp") __attribute__((weak));
 void realm_wake_run_loop(void *loop) {
     if (wake_run_loop != NULL) wake_run_loop(loop);
+}
+
+// MARK: The end of a thread
+
+static pthread_key_t end_key;
+static pthread_once_t end_once = PTHREAD_ONCE_INIT;
+static bool has_end_key = false;
+static void (*end_handler)(void *context) = NULL;
+
+static void thread_ends(void *context) { __atomic_load_n(&end_handler, __ATOMIC_ACQUIRE)(context); }
+static void make_end_key(void) { has_end_key = pthread_key_create(&end_key, thread_ends) == 0; }
+
+void *realm_thread_end_context(void) {
+    pthread_once(&end_once, make_end_key);
+    return has_end_key ? pthread_getspecific(end_key) : NULL;
+}
+
+bool realm_set_thread_end(void *context, void (*handler)(void *context)) {
+    __atomic_store_n(&end_handler, handler, __ATOMIC_RELEASE);
+    pthread_once(&end_once, make_end_key);
+    return has_end_key && pthread_setspecific(end_key, context) == 0;
 }

@@ -146,6 +146,12 @@ public final class WriteTransaction {
         return participant.writeQueue.someoneWaits
     }
 
+    /// Of a movable transaction: has `expire` called, once, on another thread, where others wait after `patience`; see `WriteLockKeeper`.
+    package func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void) {
+        check()
+        if case .keeper = owner { participant.writeLockKeeper.watch(patience: patience, expire) }
+    }
+
     /// The history's schema version in the file as the transaction found it.
     var storedHistorySchemaVersion: Int { Arena.untag(editor.topElement(TopSlot.historySchema)) }
 

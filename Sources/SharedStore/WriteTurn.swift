@@ -30,11 +30,20 @@ package final class WriteTurn: Sendable {
         return try store.begin(participant, participant.deadline, owner: .keeper)
     }
 
+    /// As `begin`; nil where the turn was taken back.
+    package func beginIfHeld() throws -> WriteTransaction? {
+        end() ? try store.begin(participant, participant.deadline, owner: .keeper) : nil
+    }
+
     /// Lets the next one write. Does nothing where the turn is over.
-    package func giveUp() {
-        if !end() { return }
+    package func giveUp() { _ = takeBack() }
+
+    /// True where the turn was not over yet.
+    fileprivate func takeBack() -> Bool {
+        if !end() { return false }
         participant.writeLockKeeper.release()
         participant.endWriting()
+        return true
     }
 }
 
@@ -45,13 +54,25 @@ extension Store {
     ///   - deadline: when to give up; by default never.
     ///   - body: called on a thread of the store's when it is our turn, or when that cannot be. It must be quick, and not wait for a
     ///     transaction of this store.
+    ///   - patience: how long a turn may stay unused while others wait: who was given it may itself be waiting for them.
+    ///   - takenBack: called, like `body`, when the turn was taken back for that reason. Without it turns are not taken back.
     /// - Throws: what prevents asking; `body` is not called then.
-    package func requestWriteTurn(deadline: Deadline = .never, _ body: @escaping @Sendable (Result<WriteTurn, any Error>) -> Void) throws {
+    package func requestWriteTurn(
+        deadline: Deadline = .never, patience: Duration = .milliseconds(500), takenBack: (@Sendable () -> Void)? = nil,
+        _ body: @escaping @Sendable (Result<WriteTurn, any Error>) -> Void
+    ) throws {
         let participant = try beginWriting()
         do {
             try participant.writeLockKeeper.acquire(deadline) { [self] result in
                 switch result {
-                case .success: body(.success(WriteTurn(self, participant)))
+                case .success:
+                    let turn = WriteTurn(self, participant)
+                    if let takenBack {
+                        participant.writeLockKeeper.watch(patience: patience) { [weak turn] in
+                            if turn?.takeBack() == true { takenBack() }
+                        }
+                    }
+                    body(.success(turn))
                 case .failure(let error):
                     participant.endWriting()
                     body(.failure(error))

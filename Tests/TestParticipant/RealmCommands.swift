@@ -8,6 +8,8 @@ import RealmSwiftTestModels
 ///     names PATH [KEY]       prints the names of all dogs, in order of names
 ///     hold PATH              opens the file, prints "open", and waits for a line of standard input
 ///     hold-write PATH        begins a write transaction in a way that may end on any thread, prints "writing", and waits for a line
+///     crowd PATH SEED STEPS  writes at random and observes, see `CrowdCommand.swift`
+///     digest PATH            prints a digest of the file
 ///     main-actor PATH        works on the main actor while worker threads serve it, as in a program with an asynchronous main
 ///
 /// KEY: 128 hexadecimal digits.
@@ -43,6 +45,10 @@ import RealmSwiftTestModels
         fflush(nil)
         _ = readLine()
         withExtendedLifetime(realm) {}
+    case "crowd", "digest":
+        configuration.objectTypes = [Dog.self, Person.self, Address.self, Country.self, Owner.self]
+        if arguments[0] == "crowd" { return try runCrowdCommand(Array(arguments.dropFirst(2)), configuration) }
+        print(digest(try Realm(configuration: configuration)))
     case "main-actor":
         let finalConfiguration = configuration
         Task { @MainActor in

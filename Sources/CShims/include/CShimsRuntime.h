@@ -52,6 +52,12 @@ static inline uint64_t realm_current_thread_number(void) {
 /// The same, or 0 where the thread has no number yet.
 static inline uint64_t realm_present_thread_number(void) { return realm_thread_number; }
 
+/// Has `handler`, the same for all threads, called with `context` on the calling thread when that ends; false where that cannot be.
+bool realm_set_thread_end(void *context, void (*handler)(void *context));
+
+/// The context that was set for the calling thread, or NULL.
+void *realm_thread_end_context(void);
+
 /// The C queue of libdispatch on which the caller runs, or NULL.
 void *realm_current_queue(void);
 

@@ -81,6 +81,34 @@ extension SectionedResults {
     }
 }
 
+extension ResultsSection {
+    /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the section belongs.
+    public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<SectionedResultsChange<ResultsSection>> {
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
+            switch change {
+            case .initial(let section): (.initial(section.frozenIfValid), false)
+            case .update(let section, let deletions, let insertions, let modifications, let sectionsToInsert, let sectionsToDelete):
+                (.update(section.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications,
+                         sectionsToInsert: sectionsToInsert, sectionsToDelete: sectionsToDelete), false)
+            }
+        })
+    }
+}
+
+extension ProjectedCollection {
+    /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the collection belongs.
+    public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<RealmCollectionChange<ProjectedCollection>> {
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
+            switch change {
+            case .initial(let collection): (.initial(collection.frozenIfValid), false)
+            case .update(let collection, let deletions, let insertions, let modifications):
+                (.update(collection.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications), false)
+            case .error: (change, true)
+            }
+        })
+    }
+}
+
 extension ThreadConfined where Self: Object {
     /// The calls of `observe(keyPaths:on:_:)` as a sequence, which ends when the object is deleted. Call it where the object belongs.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<ObjectChange<Self>> {

@@ -85,6 +85,13 @@ extension RealmCollection where Element: OptionalProtocol, Element.Wrapped: Obje
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
+
+    public func observe<A: Actor>(
+        keyPaths: [PartialKeyPath<Element.Wrapped>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void
+    ) async -> NotificationToken {
+        await observe(keyPaths: keyPaths.map { _name(for: $0) }, on: actor, _isolation: _isolation, block)
+    }
 }
 
 // MARK: What is observed
@@ -110,7 +117,7 @@ extension ResultsCore {
                 return (.values(ObservedValues(collection: handle.identity) { _ in core.observedPositions() }), nil)
             }
             return (.objects(observedObjects(type.tableKey, handle.identity, [handle.identity.table])), type.tableKey)
-        case .table(let key): return (.objects(observedObjects(key, nil, [])), key)
+        case .table(let key): return (selection.isEmpty ? .table(key) : .objects(observedObjects(key, nil, [])), key)
         case .backlinks(let target, _, let origin, _, _): return (.objects(observedObjects(origin, nil, [target])), origin)
         }
     }

@@ -52,33 +52,71 @@ final class ObserverToken: NotificationToken, @unchecked Sendable {
         }
     }
 
-    /// The callback in a session, asked for at its place; nil where the token is none of that session's observers.
-    func callback(in session: Session) -> Observer.Callback? {
+    /// What the token observes, asked for at the place of `session`; nil where that is nothing of this session.
+    func observation(in session: Session) -> Observation? {
         state.withLock { state in
-            guard case .observing(let reference) = state else { return nil }
-            return reference.observation.session === session ? reference.observation.callback : nil
+            guard case .observing(let reference) = state, reference.isOf(session) else { return nil }
+            return reference.observation
+        }
+    }
+
+    /// False where the token observes something of another session, or will.
+    func mayBeSkipped(by session: Session) -> Bool {
+        state.withLock { state in
+            switch state {
+            case .waiting: false
+            case .observing(let reference): reference.isOf(session)
+            case .ended: true
+            }
         }
     }
 }
 
 /// One observer in one session. Belongs to the session's place, where it must also go, since it may hold the last reference to the session.
 final class Observation {
-    let session: Session
-    /// Nil for an observer of the Realm as a whole.
-    let callback: Observer.Callback?
-    private let cancel: () -> Void
+    /// Where the session belongs; these never change.
+    let confinement: Confinement
+    let waker: SessionWaker?
+    private let sessionIdentity: ObjectIdentifier
+    /// Kept as long as it is observed, and its place is there.
+    private var session: Session?
+    private(set) var target: Target
     private let isOver: Flag
+
+    enum Target {
+        case callback(Observer.Callback)
+        /// An observer of the Realm as a whole, by its number.
+        case realm(Int)
+        /// Nothing any more.
+        case none
+    }
 
     /// Says across threads that an observer is not to be called any more.
     final class Flag: Sendable {
         let isSet = Atomic(false)
     }
 
-    init(_ session: Session, _ callback: Observer.Callback?, isOver: Flag, cancel: @escaping () -> Void) {
+    init(_ session: Session, _ target: Target, isOver: Flag) {
         self.session = session
-        self.callback = callback
+        self.target = target
         self.isOver = isOver
-        self.cancel = cancel
+        confinement = session.confinement
+        waker = session.waker
+        sessionIdentity = ObjectIdentifier(session)
+        SessionObservation.of(session).add(self)
+    }
+
+    /// At the session's place.
+    fileprivate func end() {
+        guard let session else { return }
+        SessionObservation.of(session).remove(self, target)
+        letGo()
+    }
+
+    /// The session's place is gone, or nobody wants to hear of it any more.
+    func letGo() {
+        target = .none
+        session = nil
     }
 
     /// Holds an observation until `end`, which is called once, on any thread.
@@ -91,13 +129,31 @@ final class Observation {
         /// At the session's place only.
         var observation: Observation { held.takeUnretainedValue() }
 
+        func isOf(_ session: Session) -> Bool { held._withUnsafeGuaranteedRef { $0.sessionIdentity == ObjectIdentifier(session) } }
+
         func end() {
             let waker: SessionWaker? = held._withUnsafeGuaranteedRef { observation in
                 observation.isOver.isSet.store(true, ordering: .releasing)
-                return observation.session.confinement.isHere ? nil : observation.session.waker
+                return observation.confinement.isHere ? nil : observation.waker
             }
-            guard let waker else { return held.takeRetainedValue().cancel() }
-            waker.schedule { [self] _ in held.takeRetainedValue().cancel() }
+            let ending = Ending(held)
+            if let waker { waker.schedule { _ in ending.run() } } else { ending.run() }
         }
+    }
+
+    /// The end of an observation. Where it does not come to that, because the place is gone, the observation is let go of all the same.
+    private final class Ending: @unchecked Sendable {
+        // Sendable: used at the session's place; where that is gone by whoever holds the last reference.
+        private var held: Unmanaged<Observation>?
+
+        init(_ held: Unmanaged<Observation>) { self.held = held }
+
+        func run() {
+            guard let observation = held?.takeRetainedValue() else { return }
+            held = nil
+            observation.end()
+        }
+
+        deinit { held?.release() }
     }
 }

@@ -34,14 +34,6 @@ extension SectionedResults {
     }
 }
 
-extension SectionedResults where SectionElement: ObjectBase {
-    public func observe(
-        keyPaths: [PartialKeyPath<SectionElement>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<SectionedResults>) -> Void
-    ) -> NotificationToken {
-        observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
-    }
-}
-
 extension ResultsSection {
     /// Calls `block` once with the section as it is, then after every change of it, also when it vanishes and when its key comes back. Positions
     /// of sections are those among all sections.
@@ -75,11 +67,52 @@ extension ResultsSection {
     }
 }
 
-extension ResultsSection where Element: ObjectBase {
+// MARK: For both
+
+extension RealmSectionedResult {
     public func observe(
-        keyPaths: [PartialKeyPath<T>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<ResultsSection>) -> Void
+        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
+    ) -> NotificationToken {
+        observe(keyPaths: keyPaths, on: queue, block)
+    }
+
+    public func observe<A: Actor>(
+        keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
+    ) async -> NotificationToken {
+        await observe(keyPaths: keyPaths, on: actor, _isolation: _isolation, block)
+    }
+}
+
+extension RealmSectionedResult where Element: RealmSectionedResult, Element.Element: ObjectBase {
+    /// As `observe(keyPaths:on:_:)` with names.
+    public func observe(
+        keyPaths: [PartialKeyPath<Element.Element>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
+    }
+
+    public func observe<A: Actor>(
+        keyPaths: [PartialKeyPath<Element.Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
+    ) async -> NotificationToken {
+        await observe(keyPaths: keyPaths.map { _name(for: $0) }, on: actor, _isolation: _isolation, block)
+    }
+}
+
+extension RealmSectionedResult where Element: ObjectBase {
+    /// As `observe(keyPaths:on:_:)` with names.
+    public func observe(
+        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
+    ) -> NotificationToken {
+        observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
+    }
+
+    public func observe<A: Actor>(
+        keyPaths: [PartialKeyPath<Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
+    ) async -> NotificationToken {
+        await observe(keyPaths: keyPaths.map { _name(for: $0) }, on: actor, _isolation: _isolation, block)
     }
 }
 

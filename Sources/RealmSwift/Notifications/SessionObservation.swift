@@ -9,6 +9,11 @@ internal import SharedStore
 final class SessionObservation: SessionObserver {
     private unowned let session: Session
     let engine = ObservationEngine()
+    private struct Held {
+        weak var observation: Observation?
+    }
+    /// What tokens hold, for the end of the place.
+    private var observations: [ObjectIdentifier: Held] = [:]
     private var realmBlocks: [(number: Int, block: (Realm.Notification) -> Void)] = []
     private var nextNumber = 0
     private var isScheduled = false
@@ -51,7 +56,7 @@ final class SessionObservation: SessionObserver {
             }.callback
         }
         schedule()
-        return Observation(session, callback, isOver: isOver) { callback.cancel() }
+        return Observation(session, .callback(callback), isOver: isOver)
     }
 
     func observeRealm(_ block: @escaping (Realm.Notification) -> Void) -> Observation {
@@ -61,7 +66,26 @@ final class SessionObservation: SessionObserver {
         realmBlocks.append((number, { notification in
             if !isOver.isSet.load(ordering: .acquiring) { block(notification) }
         }))
-        return Observation(session, nil, isOver: isOver) { [weak self] in self?.realmBlocks.removeAll { $0.number == number } }
+        return Observation(session, .realm(number), isOver: isOver)
+    }
+
+    func add(_ observation: Observation) { observations[ObjectIdentifier(observation)] = Held(observation: observation) }
+
+    func remove(_ observation: Observation, _ target: Observation.Target) {
+        observations[ObjectIdentifier(observation)] = nil
+        switch target {
+        case .callback(let callback): callback.cancel()
+        case .realm(let number): realmBlocks.removeAll { $0.number == number }
+        case .none: break
+        }
+    }
+
+    func sessionLostItsPlace(_ session: Session) {
+        let left = observations
+        observations = [:]
+        realmBlocks = []
+        // Tokens that are left keep nothing alive any more.
+        for held in left.values { held.observation?.letGo() }
     }
 
     // MARK: The session goes on
@@ -69,8 +93,9 @@ final class SessionObservation: SessionObserver {
     func session(_ session: Session, didAdvanceFrom old: SessionReader?, by step: SessionStep) {
         switch step {
         case .commit(let tokens):
-            noteCommit(since: old, skipping: tokens)
-            tellRealmObservers(.didChange)
+            let skipped = tokens.compactMap { ($0 as? ObserverToken)?.observation(in: session)?.target }
+            noteCommit(since: old, skipping: skipped)
+            tellRealmObservers(.didChange, skipping: skipped)
             if engine.hasPending { schedule() }
         case .beganWrite, .refresh:
             advance(from: old)
@@ -86,6 +111,12 @@ final class SessionObservation: SessionObserver {
         tellRealmObservers(.refreshRequired)
     }
 
+    func sessionWillBeInvalidated(_ session: Session) {
+        if engine.isIdle || hasGap { return }
+        // What cannot be read now is replaced later.
+        if let group = session.currentReader?.group { try? engine.prepareForGap(group) }
+    }
+
     func sessionWasInvalidated(_ session: Session) {
         hasGap = true
         engine.dropInvalidated()
@@ -99,10 +130,10 @@ final class SessionObservation: SessionObserver {
         return try HistoryReader(memory: group.memory, topRef: group.topRef, version: reader.version)
     }
 
-    private func noteCommit(since old: SessionReader?, skipping tokens: [NotificationToken]) {
+    private func noteCommit(since old: SessionReader?, skipping targets: [Observation.Target]) {
         if engine.isIdle { return }
         follow(from: old) { group, history, version in
-            let skipped = tokens.compactMap { ($0 as? ObserverToken)?.callback(in: session) }
+            let skipped = targets.compactMap { if case .callback(let callback) = $0 { callback } else { nil } }
             try history.forEachChangeset(since: version) { engine.noteCommit($0, skipping: skipped) }
             try engine.settle(group)
         }
@@ -123,14 +154,15 @@ final class SessionObservation: SessionObserver {
                 hasGap = true
                 return try resumeIfNeeded(group)
             }
-            do {
-                guard let old, let history = try history(group) else { return }
-                try body(group, history, old.version)
-            } catch is ChangesetError {
-                try engine.resume(group)
-            } catch is HistoryError {
+            guard let old else { return }
+            func resume() throws {
+                try engine.prepareForGap(old.group)
                 try engine.resume(group)
             }
+            do {
+                guard let history = try history(group) else { return }
+                try body(group, history, old.version)
+            } catch is ChangesetError { try resume() } catch is HistoryError { try resume() }
         }
     }
 
@@ -154,8 +186,9 @@ final class SessionObservation: SessionObserver {
         if !engine.isDelivering { session.waker?.wakeIfBehind() }
     }
 
-    private func tellRealmObservers(_ notification: Realm.Notification) {
-        for (number, block) in realmBlocks where realmBlocks.contains(where: { $0.number == number }) { block(notification) }
+    private func tellRealmObservers(_ notification: Realm.Notification, skipping targets: [Observation.Target] = []) {
+        let skipped = targets.compactMap { if case .realm(let number) = $0 { number } else { nil } }
+        for (number, block) in realmBlocks where !skipped.contains(number) && realmBlocks.contains(where: { $0.number == number }) { block(notification) }
     }
 
     /// Has `deliverNotifications` called at the session's place, soon.

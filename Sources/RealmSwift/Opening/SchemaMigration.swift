@@ -76,6 +76,7 @@ private final class OpeningWriter: SessionWriter {
     var baseVersion: UInt64 { 0 }
     var isMovable: Bool { false }
     var othersWait: Bool { false }
+    func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void) {}
     func commit() throws -> SessionReader { misuse("A migration block or initial data block must not commit: the opening does that when it returns") }
     func commitWithoutSync() throws -> SessionReader { try commit() }
     func finish() throws {}

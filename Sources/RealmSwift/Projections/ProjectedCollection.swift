@@ -112,16 +112,29 @@ extension ProjectedCollection {
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<ProjectedCollection>) -> Void
     ) -> NotificationToken {
-        let keyPaths = keyPaths ?? [source.elementPath]
-        return PlacedObservation.begin(
+        PlacedObservation.begin(
             self, on: queue, unavailable: { if let error = $0 { block(.error(error)) } },
-            register: { collection, session in
-                collection.source.base.observePositions(session, keyPaths) { positions in
-                    guard let positions else { return block(.initial(collection)) }
-                    block(.update(
-                        collection, deletions: Array(positions.deletions), insertions: Array(positions.insertions),
-                        modifications: Array(positions.modificationsOld)))
-                }
-            })
+            register: { collection, session in collection.register(session, keyPaths, block) })
+    }
+
+    /// The same on an actor, which the block is isolated to.
+    public func observe<A: Actor>(
+        keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
+        _ block: @Sendable @escaping (isolated A, RealmCollectionChange<ProjectedCollection>) -> Void
+    ) async -> NotificationToken {
+        let request = PlacedObservation.request(
+            self, unavailable: { if let error = $0 { PlacedObservation.call(block, actor, .error(error)) } },
+            register: { collection, session in collection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) } })
+        return await PlacedObservation.begin(request, on: actor)
+    }
+
+    private func register(
+        _ session: Session, _ keyPaths: [String]?, _ block: @escaping (RealmCollectionChange<ProjectedCollection>) -> Void
+    ) -> Observation {
+        source.base.observePositions(session, keyPaths ?? [source.elementPath]) { positions in
+            guard let positions else { return block(.initial(self)) }
+            block(.update(
+                self, deletions: Array(positions.deletions), insertions: Array(positions.insertions), modifications: Array(positions.modificationsOld)))
+        }
     }
 }

@@ -4,11 +4,13 @@ extension Realm {
     /// Runs `block` in a write transaction: all of its changes are stored, or none where it throws.
     ///
     /// A block that commits or cancels by itself ends the transaction.
-    /// - Parameter tokens: observers that are not told of the changes.
+    /// - Parameter tokens: observers that are not told of the changes. They must be observers of this very session: those of other threads,
+    ///   queues and actors hear of every commit.
     /// - Returns: what the block returns.
     /// - Throws: what the block throws, after the transaction was undone; or `Realm.Error` where the transaction cannot begin or the commit fails.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
+        session.check(skipped: tokens)
         // The transaction ends before this function returns, so on this thread.
         do { try session.beginWrite(isMovable: false) } catch { throw Realm.Error(writing: error, session) }
         let result: Result
@@ -31,9 +33,10 @@ extension Realm {
 
     /// Makes the changes of the write transaction those of a new version of the file.
     ///
-    /// - Parameter tokens: observers that are not told of the changes.
+    /// - Parameter tokens: observers that are not told of the changes. They must be observers of this very session.
     /// - Throws: `Realm.Error`; the changes are undone then.
     public func commitWrite(withoutNotifying tokens: [NotificationToken] = []) throws {
+        session.check(skipped: tokens)
         do { try session.commitWrite(skipping: tokens) } catch { throw Realm.Error(writing: error, session) }
     }
 

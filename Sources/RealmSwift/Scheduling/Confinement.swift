@@ -12,8 +12,29 @@ enum Confinement {
     /// thread: what runs on the queue or the actor after the first suspension runs on a worker. So either is accepted.
     case main(thread: UInt64)
     case queue(DispatchQueue, QueueMark)
-    /// The actor, which the session keeps alive, and the executor that its code runs on: the actor itself unless it has one of its own.
-    case actor(any Actor, executor: UInt)
+    case actor(ActorPlace)
+
+    /// An actor. Its session does not keep it alive: actors keep their Realms.
+    final class ActorPlace: Sendable {
+        /// The executor that its code runs on: the actor itself unless it has one of its own.
+        let executor: UInt
+        let identity: ObjectIdentifier
+        private let content: Content
+
+        private struct Content: @unchecked Sendable {
+            // Sendable: never changes but by the end of the actor, which weak references bear.
+            weak var actor: (any Actor)?
+        }
+
+        init(_ actor: any Actor, executor: UInt) {
+            self.executor = executor
+            identity = ObjectIdentifier(actor)
+            content = Content(actor: actor)
+        }
+
+        /// Nil where it is gone.
+        var actor: (any Actor)? { content.actor }
+    }
 
     /// A mark that a queue carries, found from every queue that targets it too.
     final class QueueMark: Sendable {
@@ -55,7 +76,7 @@ enum Confinement {
         case .thread(let number): realm_current_thread_number() == number
         case .main(let number): realm_current_thread_number() == number || Confinement.isOnMainQueue
         case .queue(_, let mark): mark.isCurrent
-        case .actor(_, let executor): UInt(bitPattern: realm_current_actor()) == executor
+        case .actor(let place): UInt(bitPattern: realm_current_actor()) == place.executor
         }
     }
 
@@ -80,7 +101,7 @@ enum Confinement {
     /// An actor on which the caller runs.
     static func of(_ actor: isolated any Actor) -> Confinement {
         if actor === MainActor.shared { return main }
-        return .actor(actor, executor: UInt(bitPattern: realm_current_actor()))
+        return .actor(ActorPlace(actor, executor: UInt(bitPattern: realm_current_actor())))
     }
 
     /// Tells sessions of the same file apart that belong to different places.
@@ -94,7 +115,13 @@ enum Confinement {
         case .thread(let number): .thread(number)
         case .main: .main
         case .queue(_, let mark): .queue(ObjectIdentifier(mark))
-        case .actor(let actor, _): .actor(ObjectIdentifier(actor))
+        case .actor(let place): .actor(place.identity)
         }
+    }
+
+    /// False for an actor that is gone: another one may have its identity.
+    var exists: Bool {
+        if case .actor(let place) = self { return place.actor != nil }
+        return true
     }
 }

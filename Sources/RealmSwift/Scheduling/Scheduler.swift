@@ -29,7 +29,9 @@ final class Scheduler: Sendable {
         case .none: return nil
         case .main: way = .queue(.main)
         case .queue(let queue, _): way = .queue(queue)
-        case .actor(let actor, _): way = .actor(ActorPump(actor))
+        case .actor(let place):
+            guard let actor = place.actor else { return nil }
+            way = .actor(ActorPump(actor))
         case .thread:
             if !Scheduler.isOnPlainThread { return nil }
             guard let loop = LoopReference.current() else { return nil }
@@ -54,7 +56,7 @@ final class Scheduler: Sendable {
     deinit {
         switch way {
         case .queue: break
-        case .runLoop(let loop): loop.end()
+        case .runLoop(let loop): _ = loop.end()
         case .actor(let pump): pump.end()
         }
     }
@@ -65,7 +67,12 @@ final class Scheduler: Sendable {
         return true
     }
 
-    /// Runs `block` at the place, later. May be called from any thread.
+    /// The thread ends: its run loop will not run again. Gives the blocks that wait for it, to be dropped.
+    func close() -> [@Sendable () -> Void] {
+        if case .runLoop(let loop) = way { loop.end() } else { [] }
+    }
+
+    /// Runs `block` at the place, later. May be called from any thread. Where the place is gone, the block is dropped.
     func schedule(_ block: @escaping @Sendable () -> Void) {
         switch way {
         case .queue(let queue): queue.async(execute: block)
@@ -75,9 +82,14 @@ final class Scheduler: Sendable {
     }
 }
 
-/// The run loop of a thread, kept for waking it.
+/// The run loop of a thread, kept for waking it, until the thread ends.
 private final class LoopReference: @unchecked Sendable {
-    // Sendable: blocks may be added and the loop woken from any thread; the timer is only made and invalidated.
+    // Sendable: blocks may be added and the loop woken from any thread; the timer is only made and invalidated; the rest is behind a lock.
+    private struct State {
+        var blocks: [@Sendable () -> Void] = []
+        var isOver = false
+    }
+    private let state = Mutex(State())
     private let loop: RunLoop
     private let pointer: UnsafeMutableRawPointer
     private let timer: Timer
@@ -95,22 +107,43 @@ private final class LoopReference: @unchecked Sendable {
     }
 
     func perform(_ block: @escaping @Sendable () -> Void) {
-        loop.perform(inModes: [.common], block: block)
+        let isTaken = state.withLock { state in
+            if !state.isOver { state.blocks.append(block) }
+            return !state.isOver
+        }
+        if !isTaken { return }
+        // Weakly: a loop that does not run again would keep itself.
+        loop.perform(inModes: [.common]) { [weak self] in self?.runFirst() }
         realm_wake_run_loop(pointer)
     }
 
-    func end() { timer.invalidate() }
+    private func runFirst() {
+        let block = state.withLock { $0.blocks.isEmpty ? nil : $0.blocks.removeFirst() }
+        block?()
+    }
+
+    func end() -> [@Sendable () -> Void] {
+        timer.invalidate()
+        return state.withLock { state in
+            state.isOver = true
+            defer { state.blocks = [] }
+            return state.blocks
+        }
+    }
 }
 
-/// Runs blocks on an actor, one after another.
+/// Runs blocks on an actor, one after another, as long as somebody else keeps the actor.
 private final class ActorPump: Sendable {
     private let blocks: AsyncStream<@Sendable () -> Void>.Continuation
 
     init(_ actor: any Actor) {
         let (stream, continuation) = AsyncStream.makeStream(of: (@Sendable () -> Void).self)
         blocks = continuation
-        Task.detached {
-            for await block in stream { await ActorPump.run(block, on: actor) }
+        Task.detached { [weak actor] in
+            for await block in stream {
+                guard let actor else { return }
+                await ActorPump.run(block, on: actor)
+            }
         }
     }
 

@@ -18,8 +18,12 @@ protocol SessionObserver: AnyObject {
     func sessionDidCancelWrite(_ session: Session)
     /// There is a newer version, to which the session does not go by itself.
     func sessionNeedsRefresh(_ session: Session)
+    /// The session lets go of its version, which it is at still.
+    func sessionWillBeInvalidated(_ session: Session)
     /// All objects and collections of the session were invalidated.
     func sessionWasInvalidated(_ session: Session)
+    /// The thread of the session ends: nobody will be called any more.
+    func sessionLostItsPlace(_ session: Session)
     /// Observers are being called.
     var isDelivering: Bool { get }
     /// Calls observers of what they were not told yet.
@@ -29,6 +33,8 @@ protocol SessionObserver: AnyObject {
 extension SessionObserver {
     func sessionDidBeginWrite(_ session: Session) {}
     func sessionDidCancelWrite(_ session: Session) {}
+    func sessionWillBeInvalidated(_ session: Session) {}
+    func sessionLostItsPlace(_ session: Session) {}
     var isDelivering: Bool { false }
     func deliver() {}
 }

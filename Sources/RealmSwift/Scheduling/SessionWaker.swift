@@ -31,7 +31,15 @@ final class SessionWaker: @unchecked Sendable {
         if let newest = try? session.origin.newestVersion(), newest > version { wake() }
     }
 
-    /// Runs a block with the session at its place; does nothing where the session is gone by then.
+    /// The thread of the session ends, and calls this as its last act.
+    func placeEnds() {
+        let left = scheduler.close()
+        session?.placeEnds()
+        // Blocks may hold what the session has just let go of.
+        withExtendedLifetime(left) {}
+    }
+
+    /// Runs a block with the session at its place; does nothing, and drops the block, where the session or its place is gone by then.
     func schedule(_ block: @escaping @Sendable (Session) -> Void) {
         scheduler.schedule { [self] in
             if let session { block(session) }

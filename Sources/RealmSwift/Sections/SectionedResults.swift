@@ -1,9 +1,18 @@
+import Dispatch
 import Foundation
 internal import SharedStore
 
 /// What `SectionedResults` and `ResultsSection` have in common.
 public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadConfined {
     var count: Int { get }
+
+    /// See `RealmCollection.observe(keyPaths:on:_:)`.
+    func observe(keyPaths: [String]?, on queue: DispatchQueue?, _ block: @escaping (SectionedResultsChange<Self>) -> Void) -> NotificationToken
+
+    /// The same on an actor, which the block is isolated to.
+    func observe<A: Actor>(
+        keyPaths: [String]?, on actor: A, _isolation: isolated (any Actor)?, _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
+    ) async -> NotificationToken
 }
 
 /// Results in sections: elements with equal keys stand together.

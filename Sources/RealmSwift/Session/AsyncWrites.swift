@@ -7,12 +7,18 @@ import Synchronization
 /// place. A transaction that is committed asynchronously is visible at once; it is made durable on another thread, which then lets the
 /// next writer go on. With grouping the right to write is kept instead and the next block runs in it, so that one sync serves all.
 ///
+/// The place may itself be waiting, for somebody who waits for the right to write that was granted to it. So a right that is not used for a
+/// while is taken back where others want it, and asked for again.
+///
 /// Used at the session's place only. While anything is under way the session is kept alive.
 final class AsyncWrites {
     typealias Completion = ((any Error)?) -> Void
 
     /// More commits than this do not share a sync, so that nobody waits long for the first one.
     private static let groupSizeMax = 64
+
+    /// How long the place may keep a right to write that it does not use from others.
+    private static let patience = Duration.milliseconds(500)
 
     private enum Work {
         case block(() -> Void, failed: Completion?)
@@ -36,7 +42,7 @@ final class AsyncWrites {
     /// The right to write, asked for or granted.
     private var request: TurnRequest?
     /// A transaction that goes on with the next block.
-    private var group: (any SessionWriter)?
+    private var group: HeldWriter?
     /// Visible, not durable yet, and nobody is at that.
     private var unsynced: [Commit] = []
     /// Being made durable.
@@ -85,28 +91,37 @@ final class AsyncWrites {
     private func ask() {
         if pending.isEmpty || request != nil || group != nil || session.writer != nil { return }
         guard let waker = session.waker else { return }
-        let request = TurnRequest()
-        self.request = request
-        do {
-            try session.origin.requestTurn { result in
-                request.fulfil(result)
-                waker.schedule { $0.asyncWrites?.turnCame(request) }
-            }
-        } catch {
-            request.fulfil(.failure(error))
+        let request = TurnRequest(session.origin, patience: AsyncWrites.patience) { request in
             waker.schedule { $0.asyncWrites?.turnCame(request) }
         }
+        self.request = request
+        request.ask()
     }
 
-    /// For a transaction that does not wait in line: waits for what was asked for, if anything was.
-    func takeTurn() throws -> (any SessionTurn)? {
-        if let group {
-            self.group = nil
-            makeDurable(group)
+    /// For a transaction that does not wait in line: begins with what was asked for, if anything was, and waits for that.
+    func beginBeforeOthers() throws -> (any SessionWriter)? {
+        if let writer = group?.take() {
+            group = nil
+            makeDurable(writer)
         }
         guard let request else { return nil }
         self.request = nil
-        return try request.wait()
+        return try request.waitAndBegin()
+    }
+
+    /// The thread of the session ends. What was committed is made durable, nothing else happens any more.
+    func placeEnds() {
+        if let writer = group?.take() {
+            do { try writer.finish() } catch { Logger.log(.error, .transaction) { "asynchronous commits could not be made durable: \(error)" } }
+        }
+        group = nil
+        request = nil
+        pending = []
+        unsynced = []
+        syncing = []
+        let session = keptAlive
+        keptAlive = nil
+        withExtendedLifetime(session) {}
     }
 
     // MARK: Turns
@@ -121,9 +136,9 @@ final class AsyncWrites {
         if session.writer != nil { return }
         guard let next = pending.first else {
             request = nil
-            if let group {
-                self.group = nil
-                makeDurable(group)
+            if let writer = group?.take() {
+                group = nil
+                makeDurable(writer)
             }
             return rest()
         }
@@ -132,13 +147,14 @@ final class AsyncWrites {
             pending[0].work = .task(nil)
             continuation?.resume()
         case .block(let block, let failed):
-            pending.removeFirst()
-            do { try beginInTurn() } catch {
+            do { if try !beginInTurn() { return } } catch {
+                pending.removeFirst()
                 if failed == nil { Logger.log(.error, .transaction) { "an asynchronous write could not begin: \(error)" } }
                 complete([Commit(id: next.id, completion: failed)], error)
                 ask()
                 return
             }
+            pending.removeFirst()
             isRunningBlock = true
             block()
             if session.writer != nil { session.cancelWrite() }
@@ -148,15 +164,26 @@ final class AsyncWrites {
         }
     }
 
-    private func beginInTurn() throws {
+    private var hasTurn: Bool { request?.isFulfilled == true || group != nil }
+
+    /// False where the right to write was taken back meanwhile: it comes again.
+    private func beginInTurn() throws -> Bool {
         if let group {
+            guard let writer = group.take() else { return false }
             self.group = nil
-            return try session.begin(group)
+            try session.begin(writer)
+            return true
         }
-        guard let request else { throw CancellationError() }
-        self.request = nil
-        guard let turn = try request.wait() else { throw CancellationError() }
-        try session.begin(turn.begin())
+        guard let request else { return false }
+        do {
+            guard let writer = try request.begin() else { return false }
+            self.request = nil
+            try session.begin(writer)
+            return true
+        } catch {
+            self.request = nil
+            throw error
+        }
     }
 
     /// Nothing is under way any more: the session lives as long as somebody refers to it.
@@ -195,8 +222,7 @@ final class AsyncWrites {
         }
         if writer.isMovable {
             if allowGrouping && !pending.isEmpty && unsynced.count < AsyncWrites.groupSizeMax && !writer.othersWait {
-                group = writer
-                session.waker?.schedule { $0.asyncWrites?.groupGoesOn() }
+                hold(writer)
             } else {
                 makeDurable(writer)
             }
@@ -205,8 +231,31 @@ final class AsyncWrites {
         return id
     }
 
+    private func hold(_ writer: any SessionWriter) {
+        guard let waker = session.waker else { return }
+        let held = HeldWriter(writer)
+        group = held
+        writer.watch(patience: AsyncWrites.patience) {
+            guard let writer = held.take() else { return }
+            let failure = Transfer<(any Error)?>(nil)
+            do { try writer.finish() } catch { failure.value = error }
+            waker.schedule { $0.asyncWrites?.groupEnded(held, failure.value) }
+        }
+        waker.schedule { $0.asyncWrites?.groupGoesOn() }
+    }
+
     private func groupGoesOn() {
         if group != nil { runNext() }
+    }
+
+    /// The group was ended for the sake of others, and is durable.
+    private func groupEnded(_ held: HeldWriter, _ error: (any Error)?) {
+        guard group === held else { return }
+        group = nil
+        let commits = unsynced
+        unsynced = []
+        complete(commits, error)
+        ask()
     }
 
     /// Syncs what was committed and lets others write, on another thread.
@@ -259,7 +308,7 @@ final class AsyncWrites {
     func wait(_ id: UInt32, _ continuation: CheckedContinuation<Void, any Error>) {
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return continuation.resume(throwing: CancellationError()) }
         pending[index].work = .task(continuation)
-        if index == 0, request?.isFulfilled == true || group != nil {
+        if index == 0, hasTurn {
             pending[index].work = .task(nil)
             return continuation.resume()
         }
@@ -275,9 +324,8 @@ final class AsyncWrites {
 
     /// Begins the transaction of a task; false where it has to wait again.
     func begin(_ id: UInt32) throws -> Bool {
-        guard pending.first?.id == id, session.writer == nil, request?.isFulfilled == true || group != nil else { return false }
+        guard pending.first?.id == id, session.writer == nil, hasTurn, try beginInTurn() else { return false }
         pending.removeFirst()
-        try beginInTurn()
         return true
     }
 
@@ -285,28 +333,110 @@ final class AsyncWrites {
     func leave(_ id: UInt32) {
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
         pending.remove(at: index)
-        if index == 0, request?.isFulfilled == true || group != nil { runNext() }
+        if index == 0, hasTurn { runNext() }
         rest()
     }
 }
 
-/// A request for the right to write, and its answer.
+/// A request for the right to write, and its answer. Where that is taken back, another one comes.
 private final class TurnRequest: Sendable {
-    private let answer = Mutex<Result<any SessionTurn, any Error>?>(nil)
+    private enum State {
+        case asked
+        case granted(any SessionTurn)
+        /// The place is about to use it.
+        case taken
+        case failed(any Error)
+    }
+    private let state = Mutex(State.asked)
     private let arrived = DispatchSemaphore(value: 0)
+    private let origin: any SessionOrigin
+    private let patience: Duration
+    private let came: @Sendable (TurnRequest) -> Void
 
-    func fulfil(_ result: Result<any SessionTurn, any Error>) {
-        answer.withLock { $0 = result }
-        arrived.signal()
+    /// - Parameter came: called on some thread with each answer.
+    init(_ origin: any SessionOrigin, patience: Duration, came: @escaping @Sendable (TurnRequest) -> Void) {
+        self.origin = origin
+        self.patience = patience
+        self.came = came
     }
 
-    var isFulfilled: Bool { answer.withLock { $0 != nil } }
+    func ask() {
+        do {
+            try origin.requestTurn(patience: patience, takenBack: { [weak self] in self?.wasTakenBack() }) { [weak self] result in
+                // Where nobody waits any more the turn is given up by being dropped.
+                self?.fulfil(result)
+            }
+        } catch { fulfil(.failure(error)) }
+    }
 
-    /// Waits for the answer and takes it.
-    func wait() throws -> (any SessionTurn)? {
-        arrived.wait()
-        defer { arrived.signal() }
-        return try answer.withLock { $0 }?.get()
+    private func fulfil(_ result: Result<any SessionTurn, any Error>) {
+        state.withLock { state in
+            switch result {
+            case .success(let turn): state = .granted(turn)
+            case .failure(let error): state = .failed(error)
+            }
+        }
+        arrived.signal()
+        came(self)
+    }
+
+    private func wasTakenBack() {
+        let old = state.withLock { state in
+            let old = state
+            if case .granted = state { state = .asked }
+            return old
+        }
+        withExtendedLifetime(old) {}
+        ask()
+    }
+
+    var isFulfilled: Bool {
+        state.withLock { state in
+            switch state {
+            case .granted, .failed: true
+            case .asked, .taken: false
+            }
+        }
+    }
+
+    /// Nil where the answer is not there, or was taken back.
+    func begin() throws -> (any SessionWriter)? {
+        let turn = try state.withLock { state throws -> (any SessionTurn)? in
+            switch state {
+            case .granted(let turn):
+                state = .taken
+                return turn
+            case .failed(let error): throw error
+            case .asked, .taken: return nil
+            }
+        }
+        guard let turn else { return nil }
+        if let writer = try turn.begin() { return writer }
+        state.withLock { if case .taken = $0 { $0 = .asked } }
+        return nil
+    }
+
+    func waitAndBegin() throws -> any SessionWriter {
+        while true {
+            if let writer = try begin() { return writer }
+            arrived.wait()
+        }
+    }
+}
+
+/// A writer that waits for its place to go on with it.
+private final class HeldWriter: Sendable {
+    private let writer: Mutex<Transfer<any SessionWriter>?>
+
+    init(_ writer: any SessionWriter) { self.writer = Mutex(Transfer(writer)) }
+
+    /// For the first who asks.
+    func take() -> (any SessionWriter)? {
+        let taken = writer.withLock { writer -> Transfer<any SessionWriter>? in
+            defer { writer = nil }
+            return writer
+        }
+        return taken?.value
     }
 }
 

@@ -7,10 +7,8 @@ extension Session {
     /// - Parameter isMovable: the transaction may end on another thread of the session's place than this one.
     func beginWrite(isMovable: Bool = false) throws {
         checkWritable()
-        if let asyncWrites, let turn = try asyncWrites.takeTurn() {
-            // What was asked for asynchronously is in the queue before us, and could not begin while we wait.
-            return try begin(try turn.begin())
-        }
+        // What was asked for asynchronously is in the queue before us, and could not begin while we wait.
+        if let writer = try asyncWrites?.beginBeforeOthers() { return try begin(writer) }
         try begin(try origin.beginWrite(isMovable: isMovable))
     }
 
@@ -42,6 +40,13 @@ extension Session {
             throw error
         }
         observer?.session(self, didAdvanceFrom: old, by: .beganWrite)
+    }
+
+    /// Stops the process where an observer of another session is to be skipped.
+    func check(skipped tokens: [NotificationToken]) {
+        for case let token as ObserverToken in tokens where !token.mayBeSkipped(by: self) {
+            misuse("Incorrect Realm: only notifications for the Realm being modified can be skipped. Observers on other threads, queues and actors hear of every commit.")
+        }
     }
 
     func commitWrite(skipping tokens: [NotificationToken] = []) throws {
@@ -141,6 +146,21 @@ extension Session {
         } else if let newest = try? origin.newestVersion(), newest > reader.version {
             observer?.sessionNeedsRefresh(self)
         }
+    }
+
+    /// The thread that the session belongs to ends, and calls this as its last act: what is left of the session can be used nowhere.
+    func placeEnds() {
+        if let writer {
+            Logger.log(.warn, .transaction) { "A thread ended in a write transaction: its changes are undone." }
+            self.writer = nil
+            writer.cancel()
+        }
+        let writes = asyncWrites
+        asyncWrites = nil
+        writes?.placeEnds()
+        observer?.sessionLostItsPlace(self)
+        observer = nil
+        close()
     }
 
     /// Lets go of the version: objects and lists become invalid, results empty.

@@ -76,6 +76,7 @@ final class Session: @unchecked Sendable {
             let waker = SessionWaker(self, scheduler)
             self.waker = waker
             _ = origin.wakers.add(waker)
+            if case .thread = confinement { ThreadEnd.close(waker) }
             origin.listen(since: reader.version)
         }
     }
@@ -235,6 +236,7 @@ final class Session: @unchecked Sendable {
     /// Lets go of the version; all accessors become invalid.
     func releaseVersion() {
         writeDownCursors()
+        observer?.sessionWillBeInvalidated(self)
         for type in allTypes { type.replaceBlock() }
         reader = nil
         contentChanged()

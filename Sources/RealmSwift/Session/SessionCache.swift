@@ -10,7 +10,9 @@ final class SessionCache: Sendable {
 
     /// The session of a place, made where there is none.
     func session(at confinement: Confinement, _ make: () throws -> Session) rethrows -> Session {
-        if let session = entries.withLock({ $0[confinement.key]?.address })?.session { return session }
+        if let session = entries.withLock({ entries in
+            entries[confinement.key].flatMap { $0.confinement.exists ? $0.address : nil }
+        })?.session { return session }
         // Made outside of the lock: only code that runs at the place asks for its session, so nobody else makes the same one.
         let session = try make()
         entries.withLock { entries in
@@ -26,7 +28,7 @@ final class SessionCache: Sendable {
         for place in places {
             switch place {
             // Only here the session itself may be looked for: its last reference must not go anywhere else.
-            case .queue where place.isHere, .actor where place.isHere:
+            case .queue where place.isHere, .actor where place.isHere && place.exists:
                 if entries.withLock({ $0[place.key]?.address })?.session != nil { return place }
             default: continue
             }

@@ -29,6 +29,8 @@ protocol SessionWriter: AnyObject {
     var isMovable: Bool { get }
     /// Others wait for the right to write.
     var othersWait: Bool { get }
+    /// Has `expire` called, once, on some thread, where the movable writer goes on and others wait after `patience`.
+    func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void)
     /// Makes what `commitWithoutSync` committed durable, and lets others write. May be called on any thread where the writer is movable.
     func finish() throws
     /// Forgets the changes.
@@ -41,8 +43,8 @@ extension SessionWriter {
 
 /// The right to write, which was asked for without waiting. Given up when it is dropped.
 protocol SessionTurn: AnyObject, Sendable {
-    /// Begins at the newest version. The transaction may be ended on any thread.
-    func begin() throws -> any SessionWriter
+    /// Begins at the newest version; nil where the turn was taken back. The transaction may be ended on any thread.
+    func begin() throws -> (any SessionWriter)?
 }
 
 /// Where the sessions of one file, in one process, get their versions from.
@@ -60,7 +62,10 @@ protocol SessionOrigin: AnyObject, Sendable {
     /// - Parameter isMovable: the transaction may end on another thread than this one.
     func beginWrite(isMovable: Bool) throws -> any SessionWriter
     /// Asks for the right to write; `body` is called on some thread when it is there.
-    func requestTurn(_ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws
+    /// - Parameters:
+    ///   - patience: how long the turn may stay unused while others wait for theirs.
+    ///   - takenBack: called on some thread where it was unused for longer, and is gone.
+    func requestTurn(patience: Duration, takenBack: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws
     /// The same version once more, for a frozen session.
     func freeze(_ reader: SessionReader) throws -> SessionReader
     /// Begins to hear of the commits of other processes, from those after `version` on.
@@ -80,7 +85,7 @@ final class ImmutableOrigin: SessionOrigin {
     func newestVersion() throws -> UInt64 { try file.group.version() }
 
     func beginWrite(isMovable: Bool) throws -> any SessionWriter { misuse("Can't perform transactions on read-only Realms.") }
-    func requestTurn(_ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws {
+    func requestTurn(patience: Duration, takenBack: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws {
         misuse("Can't perform transactions on read-only Realms.")
     }
 

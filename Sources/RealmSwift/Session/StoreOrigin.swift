@@ -22,8 +22,10 @@ final class StoreOrigin: SessionOrigin {
         StoreWriter(isMovable ? try store.beginMovableWrite(deadline: .never) : try store.beginWrite(deadline: .never), isMovable: isMovable)
     }
 
-    func requestTurn(_ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws {
-        try store.requestWriteTurn { body($0.map { StoreTurn(turn: $0) }) }
+    func requestTurn(
+        patience: Duration, takenBack: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void
+    ) throws {
+        try store.requestWriteTurn(patience: patience, takenBack: takenBack) { body($0.map { StoreTurn(turn: $0) }) }
     }
 
     func freeze(_ reader: SessionReader) throws -> SessionReader { SessionReader(try store.freeze(reader.version)) }
@@ -52,7 +54,7 @@ extension SessionReader {
 private final class StoreTurn: SessionTurn {
     let turn: WriteTurn
     init(turn: WriteTurn) { self.turn = turn }
-    func begin() throws -> any SessionWriter { StoreWriter(try turn.begin(), isMovable: true) }
+    func begin() throws -> (any SessionWriter)? { try turn.beginIfHeld().map { StoreWriter($0, isMovable: true) } }
 }
 
 /// A write transaction of the engine.
@@ -70,6 +72,7 @@ private final class StoreWriter: SessionWriter {
 
     var baseVersion: UInt64 { transaction.baseVersion }
     var othersWait: Bool { transaction.othersWait }
+    func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void) { transaction.watch(patience: patience, expire) }
 
     func commit() throws -> SessionReader { SessionReader(try transaction.commitAndRead()) }
 

@@ -69,7 +69,7 @@
 
     /// The child that holds `k` and its offset, both relative to `node`.
     @inline(__always)
-    private func findChild(_ node: Node, _ level: Int, _ k: UInt64) throws -> (child: Int, offset: UInt64)? {
+    func findChild(_ node: Node, _ level: Int, _ k: UInt64) throws -> (child: Int, offset: UInt64)? {
         let last = node.count &- 4
         let first = node.unchecked(0)
         if first == 0 {
@@ -93,7 +93,7 @@
 
     /// Child `index` of an inner node, which must lie on `level`.
     @inline(__always)
-    private func child(_ node: Node, _ index: Int, _ level: Int) throws -> Node {
+    func child(_ node: Node, _ index: Int, _ level: Int) throws -> Node {
         let ref = node.unchecked(index &+ 3)
         let child = try memory.node(Int(truncatingIfNeeded: ref))
         if child.isInner != (level > 0) { throw ClusterTree.levelError(child) }
@@ -150,7 +150,7 @@
     }
 
     /// Objects below a node of the given level.
-    private func size(_ node: Node, _ level: Int) throws -> Int {
+    func size(_ node: Node, _ level: Int) throws -> Int {
         level > 0 ? try node.tagged(2) : try ClusterTree.leafCount(memory, node)
     }
 
@@ -224,7 +224,7 @@
         } catch { lost(error) }
     }
 
-    private func childOffsets(_ node: Node) throws -> Node? {
+    func childOffsets(_ node: Node) throws -> Node? {
         let first = node.unchecked(0)
         if first == 0 { return nil }
         let offsets = try memory.node(Int(truncatingIfNeeded: first))

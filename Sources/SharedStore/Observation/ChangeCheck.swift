@@ -8,6 +8,7 @@ final class ChangeCheck {
     private let relevant: Set<TableKey>
     private var unmodified: [TableKey: Set<ObjectKey>] = [:]
     private var path: [(table: TableKey, key: ObjectKey)] = []
+    private var candidates: [TableKey: Set<ObjectKey>?] = [:]
 
     /// So many objects may be on the way, the first and the last included.
     static let objectsOnPathMax = 4
@@ -24,11 +25,47 @@ final class ChangeCheck {
     /// Whether an object of the class can count as modified at all.
     func mayBeModified(_ table: TableKey) -> Bool { relevant.contains(table) }
 
-    /// Where only the objects' own changes count, those that were modified; nil where links may lead to others.
-    func ownModifications(_ table: TableKey) -> Dictionary<ObjectKey, Set<ColumnKey>>.Keys? {
-        let leadsOn = (graph.edges[table] ?? [:]).values.contains { !$0.isDisjoint(with: relevant) }
-        return leadsOn ? nil : (tables[table] ?? TableChange()).modifications.keys
+    /// Objects among which all of the class are that count as modified by themselves or through their links: found by going backwards from
+    /// what was modified. Nil where these are so many that looking at each object is no worse.
+    func modificationCandidates(_ table: TableKey) throws -> Set<ObjectKey>? {
+        if let known = candidates[table] { return known }
+        let found = try findCandidates(table)
+        candidates[table] = .some(found)
+        return found
     }
+
+    private func findCandidates(_ table: TableKey) throws -> Set<ObjectKey>? {
+        var found = Set((tables[table] ?? TableChange()).modifications.keys)
+        // Where no link of the class leads on, nothing else can be.
+        let leadsOn = (graph.edges[table] ?? [:]).values.contains { !$0.isDisjoint(with: relevant) }
+        if !leadsOn { return found }
+        guard let target = try group.table(table) else { return found }
+        let wanted = graph.reachable(from: table)
+        var budget = max(Self.candidatesMin, target.objectCount / 4)
+        var frontier = tables.filter { wanted.contains($0.key) && !$0.value.modifications.isEmpty }.mapValues { Set($0.modifications.keys) }
+        for _ in 1..<Self.objectsOnPathMax {
+            var next: [TableKey: Set<ObjectKey>] = [:]
+            for (key, objects) in frontier {
+                guard let reading = try group.table(key) else { continue }
+                let columns = reading.backlinkColumns.filter { wanted.contains($0.oppositeTable) }
+                for object in objects {
+                    guard !columns.isEmpty, let row = try reading.find(object) else { continue }
+                    for column in columns {
+                        let origins = try row.backlinks(column)
+                        budget -= origins.count
+                        if budget < 0 { return nil }
+                        next[column.oppositeTable, default: []].formUnion(origins)
+                    }
+                }
+            }
+            found.formUnion(next[table] ?? [])
+            frontier = next
+        }
+        return found
+    }
+
+    /// So many links are always followed.
+    private static let candidatesMin = 1024
 
     /// The object was modified, or one that it leads to was.
     func isModified(_ table: TableKey, _ key: ObjectKey) throws -> Bool {

@@ -28,6 +28,8 @@ public enum ObservedSubject {
     /// A list, set or dictionary; also one that is nested in a Mixed value.
     case collection(ChangesetWriter.CollectionIdentity)
     case objects(ObservedObjects)
+    /// All objects of a class, in key order.
+    case table(TableKey)
     case values(ObservedValues)
     /// One of the above, other than an object, cut into sections: the closure gives the section key of each element in order.
     indirect case sections(of: ObservedSubject, keys: (Group) throws -> [AnyHashable])
@@ -109,6 +111,7 @@ public final class ObservationEngine {
         case .object, .sections: nil
         case .collection(let identity): CollectionTracker(identity)
         case .objects(let source): ObjectsTracker(source)
+        case .table(let table): TableTracker(table)
         case .values(let source): ValuesTracker(source)
         }
     }
@@ -181,6 +184,11 @@ public final class ObservationEngine {
         let step = ObservationStep(ChangeSet(), group, old: nil, graph)
         step.hasGap = true
         for observer in observers { try observer.advance(step, skipping: []) }
+    }
+
+    /// What comes next will be `resume`: what only the version that is left, `group`, can tell is remembered for that.
+    public func prepareForGap(_ group: Group) throws {
+        for observer in observers { try observer.remember(group) }
     }
 
     /// All accessors of the session were invalidated: objects and collections are observed no more, results are.

@@ -48,6 +48,8 @@ public class Observer {
     func register(_ group: Group) throws {}
     /// Before the first calls are made.
     func prepare(_ group: Group) throws {}
+    /// What comes next will be a gap; see `PositionTracker`.
+    func remember(_ group: Group) throws {}
     /// What the step did, for all callbacks.
     func advance(_ step: ObservationStep) throws -> ObservedChange.Content { .none }
     fileprivate func take(_ change: ObservedChange.Content, _ callback: Callback) {}
@@ -158,7 +160,7 @@ class PositionObserver: Observer {
     init(_ tracker: PositionTracker) { self.tracker = tracker }
 
     override var isDead: Bool { tracker.isDead }
-    override var canResume: Bool { tracker is ObjectsTracker && tracker.identity == nil }
+    override var canResume: Bool { (tracker is ObjectsTracker || tracker is TableTracker) && tracker.identity == nil }
     override var identity: ChangesetWriter.CollectionIdentity? { tracker.identity }
     override var dependsOnEverything: Bool { tracker.dependsOnEverything }
 
@@ -185,6 +187,10 @@ class PositionObserver: Observer {
 
     override func prepare(_ group: Group) throws {
         if !tracker.hasStarted { try tracker.start(group) }
+    }
+
+    override func remember(_ group: Group) throws {
+        if tracker.hasStarted && !tracker.isDead { try tracker.remember(group) }
     }
 
     override func advance(_ step: ObservationStep) throws -> ObservedChange.Content {

@@ -13,7 +13,7 @@ class PositionTracker {
     }
 
     /// The sequence is gone for good.
-    fileprivate(set) var isDead = false
+    final var isDead = false
     private(set) var hasStarted = false
     /// The class of the elements, null where they are values.
     var table: TableKey { .null }
@@ -27,10 +27,13 @@ class PositionTracker {
     /// Takes the state of a version for the one that changes are relative to.
     func start(_ group: Group) throws { hasStarted = true }
 
+    /// What comes next will be a gap: whatever only the version that is left, `group`, can tell is to be remembered.
+    func remember(_ group: Group) throws {}
+
     /// Goes on to the version that the step leads to.
     func advance(_ step: ObservationStep, _ elements: ElementFilter) throws -> CollectionChange { CollectionChange() }
 
-    fileprivate func end(oldCount: Int, tellsOfOwner: Bool) -> CollectionChange {
+    final func end(oldCount: Int, tellsOfOwner: Bool) -> CollectionChange {
         isDead = true
         var change = CollectionChange()
         change.deletions = PositionSet(0..<oldCount)
@@ -48,6 +51,22 @@ struct ElementFilter {
     func isModified(_ check: ChangeCheck, _ table: TableKey, _ key: ObjectKey) throws -> Bool {
         if isOpen, try check.isModified(table, key) { return true }
         return try !paths.isEmpty && check.isModified(key, along: paths)
+    }
+
+    /// Objects among which all of the class are that count as modified; nil where any may be.
+    func candidates(_ check: ChangeCheck, _ table: TableKey) throws -> Set<ObjectKey>? {
+        var found: Set<ObjectKey> = []
+        if isOpen {
+            guard let modified = try check.modificationCandidates(table) else { return nil }
+            found = modified
+        }
+        for path in paths {
+            guard let first = path.steps.first else { continue }
+            let others = path.steps.dropFirst().flatMap { [$0.table, $0.origin] } + [first.origin]
+            if others.contains(where: { $0.flatMap { check.tables[$0] }?.isEmpty == false }) { return nil }
+            found.formUnion((check.tables[table] ?? TableChange()).modifications.keys)
+        }
+        return found
     }
 
     /// Nothing of the class can count as modified.
@@ -227,10 +246,12 @@ final class ObjectsTracker: PositionTracker {
         if isDead { return CollectionChange() }
         let check = step.check
         let isIdle = elements.isIdle(check, source.table)
+        let candidates = isIdle ? [] : try elements.candidates(check, source.table)
         if !isInvolved(step) {
             var change = CollectionChange()
-            if !isIdle {
-                for (i, key) in keys.enumerated() where try elements.isModified(check, source.table, key) { change.modifications.add(i) }
+            if candidates?.isEmpty == true { return change }
+            for (i, key) in keys.enumerated() where try candidates?.contains(key) != false && elements.isModified(check, source.table, key) {
+                change.modifications.add(i)
             }
             return change
         }
@@ -241,7 +262,7 @@ final class ObjectsTracker: PositionTracker {
         }
         let old = keys
         keys = found
-        let isModified: (ObjectKey) throws -> Bool = { try !isIdle && elements.isModified(check, self.source.table, $0) }
+        let isModified: (ObjectKey) throws -> Bool = { try candidates?.contains($0) != false && elements.isModified(check, self.source.table, $0) }
         let inserted = step.changes.tables[source.table]?.insertions ?? []
         if old.isStrictlyAscending && found.isStrictlyAscending {
             return try CollectionChange.ofAscending(old, found, isNew: { inserted.contains($0) }, isModified)
@@ -268,7 +289,7 @@ extension [ObjectKey] {
 
 extension CollectionChange {
     /// The difference of two ascending sequences: no element changes places.
-    fileprivate static func ofAscending(
+    static func ofAscending(
         _ old: [ObjectKey], _ new: [ObjectKey], isNew: (ObjectKey) -> Bool, _ isModified: (ObjectKey) throws -> Bool
     ) rethrows -> CollectionChange {
         var change = CollectionChange()

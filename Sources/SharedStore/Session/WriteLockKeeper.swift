@@ -20,6 +20,7 @@ package final class WriteLockKeeper: Sendable {
     private struct State {
         var requests: [Request] = []
         var isHeld = false
+        var watch: Watch?
         /// Set by `release`; woken when the mutex was given back.
         var releaser: WakeWord?
         var hasThread = false
@@ -27,6 +28,14 @@ package final class WriteLockKeeper: Sendable {
         var thread: Int64 = 0
     }
 
+    /// Who was granted the mutex and has not come to use it.
+    private struct Watch {
+        let due: Int64
+        let expire: @Sendable () -> Void
+    }
+
+    /// How often is looked after a grant that is not used.
+    private static let lookNanoseconds: Int64 = 100_000_000
     private static let idleNanoseconds: Int64 = 5_000_000_000
     private let queue: WriteQueue
     private let state = Mutex(State())
@@ -54,11 +63,31 @@ package final class WriteLockKeeper: Sendable {
         try outcome.wait()
     }
 
+    /// For a holder that has to wait for its place, which may be waiting itself, for whoever waits for the mutex: where others want to write
+    /// once `patience` has passed, `expire` is called, once, on the keeper's thread. It may give the mutex back. Ends with `release`.
+    func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void) {
+        let nanoseconds = patience.components.seconds * 1_000_000_000 + patience.components.attoseconds / 1_000_000_000
+        let due = SystemCalls.monotonicNanoseconds() &+ nanoseconds
+        state.withLock { $0.watch = Watch(due: due, expire: expire) }
+    }
+
+    private func look() {
+        let othersWait = queue.someoneWaits
+        let watch: Watch? = state.withLock { state in
+            guard state.isHeld, let watch = state.watch, watch.due <= SystemCalls.monotonicNanoseconds() else { return nil }
+            if !othersWait && state.requests.isEmpty { return nil }
+            state.watch = nil
+            return watch
+        }
+        watch?.expire()
+    }
+
     /// Gives the mutex back, and returns when it is free.
     func release() {
         let done = WakeWord()
         let isKeeper = state.withLock { state in
             precondition(state.isHeld, "the write lock was given back twice")
+            state.watch = nil
             if state.thread == CShims_gettid() { return true }
             state.releaser = done
             return false
@@ -122,7 +151,10 @@ package final class WriteLockKeeper: Sendable {
                 } catch {
                     request.completion(.failure(error))
                 }
-            case .wait: isIdle = word.take(waitingNanoseconds: WriteLockKeeper.idleNanoseconds) == 0
+            case .wait:
+                let isHeld = state.withLock { $0.isHeld }
+                let isQuiet = word.take(waitingNanoseconds: isHeld ? WriteLockKeeper.lookNanoseconds : WriteLockKeeper.idleNanoseconds) == 0
+                if isHeld { look() } else { isIdle = isQuiet }
             case .end: return
             }
         }

@@ -174,6 +174,11 @@ public final class Table: @unchecked Sendable {
     /// The first live object whose key is not below `key`: its leaf and its row there.
     public func seek(_ key: ObjectKey) throws -> (leaf: ClusterLeaf, row: Int)? { hidesObjects ? nil : try tree.seek(key) }
 
+    /// Where objects with these keys, which ascend, stand or would stand among all, and whether they are there.
+    func positions(of keys: [ObjectKey]) throws -> [(position: Int, isPresent: Bool)] {
+        hidesObjects ? keys.map { _ in (0, false) } : try tree.positions(of: keys)
+    }
+
     /// Calls `body` with each leaf of live objects in key order.
     @inline(__always)
     public func forEachLeaf(_ body: (ClusterLeaf) throws -> Void) throws {

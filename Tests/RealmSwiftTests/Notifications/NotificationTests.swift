@@ -333,6 +333,19 @@ final class NotificationTests: FileTestCase {
         XCTAssertEqual(other.entries.last, .update([], [], [1]))
     }
 
+    func testF261_anObserverOfTheRealmIsSkippedToo() throws {
+        var mine = 0, others = 0
+        let token = realm.observe { _, _ in mine += 1 }, other = realm.observe { _, _ in others += 1 }
+        try realm.write(withoutNotifying: [token]) { dogs[0].age = 9 }
+        try realm.write { dogs[0].age = 8 }
+        XCTAssertEqual([mine, others], [1, 2])
+        token.invalidate()
+        // A token that has ended is nobody's.
+        try realm.write(withoutNotifying: [token]) { dogs[0].age = 7 }
+        XCTAssertEqual([mine, others], [1, 3])
+        other.invalidate()
+    }
+
     func testF262_invalidateAndDeinitEndObservation() throws {
         observe(dogs.observe { self.log.entries.append(told($0)) })
         let other = NotificationLog<Told>()

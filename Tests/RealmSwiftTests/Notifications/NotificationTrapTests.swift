@@ -17,6 +17,10 @@ final class NotificationTrapTests: XCTestCase {
         assertTraps("observe: after a change in a transaction", "Cannot create asynchronous query after making changes")
     }
 
+    func testF261_observersOfOtherSessionsAreNotSkipped() {
+        assertTraps("observe: a token of another session is skipped", "only notifications for the Realm being modified can be skipped")
+    }
+
     func testKeyPathsThatLeadNowhereTrap() {
         assertTraps("observe: unknown key path", "is not a valid property in Dog")
         assertTraps("observe: key path through a value", "is no link")

@@ -175,6 +175,11 @@ final class ObservationRandomTests: XCTestCase {
             let query = try Query(text, class: "Item", schema: schema)
             try add(text, .objects(ObservedObjects(query))) { group in try query.run(in: group).map { try show($0, group) } }
         }
+        try add("the class", .table(item)) { group in
+            var keys: [ObjectKey] = []
+            try group.table(item)?.forEachObject { keys.append($0.key) }
+            return try keys.map { try show($0, group) }
+        }
         let boxes = try XCTUnwrap(group.table(ofClass: "Box"))
         func identity(_ name: String) throws -> ChangesetWriter.CollectionIdentity {
             ChangesetWriter.CollectionIdentity(table: boxes.key, object: box, column: try XCTUnwrap(boxes.column(named: name)).key)

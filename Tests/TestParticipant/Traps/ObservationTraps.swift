@@ -24,6 +24,13 @@ import RealmSwiftTestModels
             _ = realm.objects(Dog.self).observe { _ in }
         }
     },
+    "observe: a token of another session is skipped": { directory in
+        let realm = try trapRealm(directory)
+        let queue = DispatchQueue(label: "other")
+        let token = realm.objects(Dog.self).observe(on: queue) { _ in }
+        queue.sync {}
+        try realm.write(withoutNotifying: [token]) { realm.add(Dog(name: "x")) }
+    },
     "observe: unknown key path": { directory in
         let realm = try trapRealm(directory)
         _ = realm.objects(Person.self).observe(keyPaths: ["dogs.nothing"]) { _ in }
