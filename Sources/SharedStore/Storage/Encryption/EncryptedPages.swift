@@ -152,7 +152,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         let limit = min((end + PageGeometry.pageByteCount - 1) >> 12, pageCountMax)
         while page < limit {
             let first = page
-            while page < limit, !dirty.contains(page) {
+            while page < limit, !states[page].contains(.isDirty) {
                 marks[page] = 0
                 page += 1
             }
