@@ -29,11 +29,18 @@ struct SeedBuilder {
         }
     }
 
+    private func topics() throws -> [Topic] {
+        guard FileManager.default.isReadableFile(atPath: input.path) else { throw SeedError("\(input.path): no such file, or it may not be read") }
+        do { return try PhraseBook.decode(Data(contentsOf: input)) } catch let error as DecodingError {
+            throw SeedError("\(input.path): \(SeedError.text(error))")
+        }
+    }
+
     /// Everything in one transaction, in memory; the copy of it has no free space and no history.
     private func write(to url: URL) throws {
         let configuration = Realm.Configuration(inMemoryIdentifier: "seed", schemaVersion: schemaVersion, objectTypes: PhraseBook.classes)
         let realm = try Realm(configuration: configuration)
-        let topics = try PhraseBook.decode(Data(contentsOf: input))
+        let topics = try topics()
         try realm.write {
             for topic in topics {
                 if let taken = realm.object(ofType: Topic.self, forPrimaryKey: topic.name) { throw SeedError("the topic '\(taken.name)' occurs twice") }
@@ -48,7 +55,7 @@ struct SeedBuilder {
     private func check(_ url: URL) throws -> Summary {
         let configuration = Realm.Configuration(fileURL: url, readOnly: true, schemaVersion: schemaVersion, objectTypes: PhraseBook.classes)
         let realm = try Realm(configuration: configuration)
-        for topic in try PhraseBook.decode(Data(contentsOf: input)) {
+        for topic in try topics() {
             guard let stored = realm.object(ofType: Topic.self, forPrimaryKey: topic.name), stored.phrases.count == topic.phrases.count else {
                 throw SeedError("the topic '\(topic.name)' is not in the seed as it should be")
             }
@@ -64,4 +71,15 @@ struct SeedBuilder {
 struct SeedError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+
+    /// What is wrong with the JSON, and where.
+    static func text(_ error: DecodingError) -> String {
+        let context: DecodingError.Context
+        switch error {
+        case .typeMismatch(_, let found), .valueNotFound(_, let found), .keyNotFound(_, let found), .dataCorrupted(let found): context = found
+        @unknown default: return "\(error)"
+        }
+        let place = context.codingPath.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }.joined()
+        return place.isEmpty ? context.debugDescription : "at \(place): \(context.debugDescription)"
+    }
 }

@@ -91,6 +91,8 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
         case .incompatibleHistorySchema(let path, let found, let supported):
             "\(path): the history has schema version \(found), supported are versions up to \(supported)"
         case .badKeyLength(let path, let length): "\(path): the key has \(length) bytes, it must have 64"
+        case .decryptionFailed(let path, 0, let reason):
+            "\(path): the key is not that of the file, or the file's first page is damaged (page 0 cannot be decrypted: \(reason))"
         case .decryptionFailed(let path, let page, let reason):
             "\(path): page \(page) cannot be decrypted: \(reason); is the key the right one?"
         case .notEncrypted(let path): "\(path): the file is not encrypted; open it without a key"

@@ -25,6 +25,8 @@ struct Operand: Sendable {
     /// In capitals, as help shows it.
     let name: String
     var count = Count.one
+    /// No file has an empty name; a predicate may be empty.
+    var mayBeEmpty = false
     let help: String
 }
 
@@ -118,6 +120,9 @@ struct Arguments {
     private mutating func assign(_ found: [String]) throws {
         var rest = found[...]
         for operand in command.operands {
+            if !operand.mayBeEmpty, operand.count == .any ? rest.contains("") : rest.first == "" {
+                throw error("\(operand.name) is empty")
+            }
             switch operand.count {
             case .one:
                 guard let value = rest.popFirst() else { throw error("\(operand.name) is missing") }

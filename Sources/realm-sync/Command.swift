@@ -8,6 +8,8 @@ struct Command: Sendable {
     var details: [String] = []
     var operands: [Operand] = []
     var options: [Option] = []
+    /// What must be given besides the operands, as usage shows it: "(--once | --follow)".
+    var needs: [String] = []
     /// Exit codes other than those all commands have.
     var exitCodes: [(ExitCode, String)] = []
     /// Runs it; what it throws becomes one line on standard error and an exit code (`Failure`).
@@ -18,6 +20,18 @@ struct Command: Sendable {
         let names = options.map(\.name)
         return options + (names.contains(Option.keyFile.name) ? [.keyEnvironment] : [])
             + (names.contains { $0.hasSuffix(Option.keyFile.name) } ? [.readableKeyFile] : []) + [Command.help]
+    }
+
+    /// The words of its usage, in the one form that help and manual have: name, operands, what else must be given, options.
+    var usage: [String] {
+        let words = operands.map { operand in
+            switch operand.count {
+            case .one: operand.name
+            case .optional: "[\(operand.name)]"
+            case .any: "[\(operand.name)]..."
+            }
+        }
+        return [name] + words + needs + ["[OPTIONS]"]
     }
 
     static let help = Option.flag("help", "h", "Show this help and exit.")

@@ -50,7 +50,7 @@ struct Database {
             guard case .permissionDenied(_, let call) = error else { throw error }
             reason = "permission denied by \(call)"
         } catch let error as SessionError {
-            guard case .sideFile(let side, let why) = error, access(SystemCalls.parentDirectory(of: side), W_OK) != 0 else {
+            guard case .sideFile(let side, let why, _) = error, access(SystemCalls.parentDirectory(of: side), W_OK) != 0 else {
                 throw error
             }
             reason = "\(side): \(why)"
@@ -95,6 +95,10 @@ struct Database {
         if let table = try group.table(ofClass: name) ?? group.table(named: name) { return table }
         let names = try group.classTables().compactMap(\.className)
         let near = Spelling.nearest(name, among: names).map { "; did you mean '\($0)'?" }
+        let plain = try group.plainTables().map(\.name)
+        if names.isEmpty, !plain.isEmpty {
+            throw CommandFailure(.noInput, "\(path): no class or table '\(name)'; its tables are \(plain.joined(separator: ", "))")
+        }
         let list = names.count > 20 ? "; 'schema' lists its \(names.count) classes" : "; it has \(names.joined(separator: ", "))"
         throw CommandFailure(.noInput, "\(path): no class '\(name)'\(near ?? (names.isEmpty ? "; it has no classes" : list))")
     }

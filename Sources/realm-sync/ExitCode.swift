@@ -28,13 +28,13 @@ enum ExitCode: Int32, CaseIterable, Sendable {
         case .failed: "a mirror of the service has failed, or the service does not run"
         case .usage: "the command line is wrong"
         case .badData: "a file is damaged, or no realm file, or the key is not its key"
-        case .noInput: "a file does not exist or is no file"
-        case .unavailable: "this machine or build cannot do it"
+        case .noInput: "a file, class or version does not exist, or what is there is no file"
+        case .unavailable: "this machine, file system or build cannot do it"
         case .software: "a fault of this program"
-        case .cannotCreate: "a file cannot be made"
+        case .cannotCreate: "a file cannot be made: one is there already, a side file is in the way, or the name is too long"
         case .inputOutput: "reading or writing failed, or the disk is full"
         case .tryAgain: "somebody else is in the way; try again later"
-        case .notPermitted: "permission is missing"
+        case .notPermitted: "permission is missing, to whatever file, or the file system is read-only"
         case .configuration: "the configuration is wrong"
         }
     }
@@ -58,9 +58,10 @@ struct Failure {
             self.init(.usage, "\(error); see '\(Program.name)\(error.command.map { " " + $0 } ?? "") --help'")
         case is OutputStream.Closed: self.init(.ok, nil)
         case let error as ConfigurationError: self.init(.configuration, error.problems.map(\.description).joined(separator: "; "))
-        case let error as OpenError: self.init(Failure.code(error), "\(error)\(Failure.advice(error))")
+        case let error as OpenError: self.init(Failure.code(error), Failure.text(error))
+        case SessionError.sideFile(let path, _, ENAMETOOLONG): self.init(.cannotCreate, Advice.tooLong(path))
         case let error as SessionError: self.init(Failure.code(error), "\(error)")
-        case let error as SystemError: self.init(Failure.code(error), "\(error)")
+        case let error as SystemError: self.init(Failure.code(error), Advice.text(error))
         case let error as MirrorError: self.init(Failure.code(error), "\(error)")
         case let error as WireError: self.init(Failure.code(error), "\(error)")
         case let error as ArchiveError: self.init(Failure.code(error), "\(error)")
@@ -85,22 +86,28 @@ struct Failure {
         case .permissionDenied: .notPermitted
         case .tooSmall, .oddSize, .notARealm, .truncated, .damaged, .unsupportedFormat, .upgradeRequired, .incompatibleHistory,
              .incompatibleHistorySchema, .badKeyLength, .decryptionFailed, .notEncrypted: .badData
-        case .system(let error): code(error)
+        // A name that is too long is that of no file.
+        case .system(let error): error.code == ENAMETOOLONG ? .noInput : code(error)
         }
     }
 
-    private static func advice(_ error: OpenError) -> String {
+    private static func text(_ error: OpenError) -> String {
         switch error {
-        case .fileNotFound: "; check the path"
-        case .truncated, .damaged: "; '\(Program.name) verify' tells more"
-        case .notARealm(_, .encrypted), .notARealm(_, .unknown): "; name the key with --key-file"
-        default: ""
+        case .system(let error): Advice.text(error)
+        case .fileNotFound: "\(error); check the path"
+        case .truncated, .damaged: "\(error); '\(Program.name) verify' tells more, '\(Program.name) salvage' rescues what is left"
+        case .notARealm(_, .encrypted), .notARealm(_, .unknown): "\(error); name the key with --key-file"
+        default: "\(error)"
         }
     }
 
     private static func code(_ error: SessionError) -> ExitCode {
         switch error {
-        case .sideFile: .cannotCreate
+        case .sideFile(let path, _, let number):
+            switch code(SystemError(call: "", code: number, path: path)) {
+            case .noInput, .inputOutput: .cannotCreate
+            case let code: code
+            }
         case .unsupportedPlatform: .unavailable
         case .badVersion: .noInput
         case .openTransactions, .closed: .software
@@ -110,11 +117,12 @@ struct Failure {
     }
 
     private static func code(_ error: SystemError) -> ExitCode {
-        if error.isPermissionDenied { return .notPermitted }
         switch error.code {
-        case ENOENT, ENOTDIR, EISDIR: return .noInput
+        case EACCES, EPERM, EROFS: return .notPermitted
+        case ENOENT, ENOTDIR, EISDIR, ELOOP: return .noInput
         case EEXIST, ENAMETOOLONG: return .cannotCreate
-        case EAGAIN, EMFILE, ENFILE, ENOMEM, ENOLCK, EBUSY: return .tryAgain
+        case EAGAIN, EMFILE, ENFILE, ENOMEM, ENOLCK, EBUSY, ETXTBSY, EADDRINUSE: return .tryAgain
+        case ENODEV: return .unavailable
         default: return .inputOutput
         }
     }

@@ -14,6 +14,8 @@ struct FileFacts {
     let schemaVersion: Int64
     let classCount: Int
     let objectCount: Int
+    /// Those of them that are embedded in others.
+    let embeddedCount: Int
     let isEncrypted: Bool
 
     init(_ file: ImmutableFile, _ group: Group, _ memory: Memory, _ snapshot: Snapshot, isEncryptedFile: Bool) throws {
@@ -28,6 +30,7 @@ struct FileFacts {
         let tables = try group.classTables()
         classCount = tables.count
         objectCount = tables.reduce(0) { $0 + $1.objectCount }
+        embeddedCount = tables.reduce(0) { $0 + ($1.kind == .embedded ? $1.objectCount : 0) }
         (freeBytes, freeBlockCount) = try FileFacts.freeSpace(memory, snapshot.topRef)
     }
 
@@ -62,10 +65,11 @@ struct FileFacts {
         fields.add("version", "\(version)")
         fields.add("size", "\(Units.text(bytes: fileSize)) (\(fileSize) bytes)")
         fields.add("in use", "\(Units.text(bytes: logicalSize &- freeBytes)) of \(Units.text(bytes: logicalSize))")
-        fields.add("free space", "\(Units.text(bytes: freeBytes)) in \(freeBlockCount) blocks")
+        fields.add("free space", "\(Units.text(bytes: freeBytes)) in \(Text.count(freeBlockCount, "block"))")
         fields.add("history", historyText)
         fields.add("schema version", schemaVersion < 0 ? "none" : "\(schemaVersion)")
-        fields.add("classes", "\(classCount), with \(objectCount) objects")
+        let embedded = embeddedCount > 0 ? ", \(embeddedCount) of them embedded" : ""
+        fields.add("classes", "\(classCount), with \(Text.count(objectCount, "object"))\(embedded)")
     }
 
     var members: [(String, JSONText)] {
@@ -75,6 +79,7 @@ struct FileFacts {
             ("freeBytes", .integer(freeBytes)),
             ("freeBlocks", .integer(freeBlockCount)), ("historyType", .integer(historyType)),
             ("schemaVersion", .integer(Int(schemaVersion))), ("classes", .integer(classCount)), ("objects", .integer(objectCount)),
+            ("embedded", .integer(embeddedCount)),
         ]
     }
 }

@@ -4,7 +4,7 @@ enum Help {
 
     static func program() -> String {
         var text = "Reads, checks, mirrors and makes .realm files, also while other programs have them open.\n\n"
-        text += "Usage: \(Program.name) COMMAND [OPTIONS] [OPERANDS]\n\nCommands:\n"
+        text += "Usage: \(Program.name) COMMAND [OPERANDS] [OPTIONS]\n\nCommands:\n"
         text += table(CommandTable.all.map { ($0.name, $0.summary) })
         text += "\nOptions:\n"
         text += table([("-h, --help", "Show this help, or that of a command."), ("    --version", "Show the version.")])
@@ -14,7 +14,7 @@ enum Help {
     }
 
     static func of(_ command: Command) -> String {
-        var text = "\(command.summary)\n\nUsage: \(Program.name) \(usage(command))\n"
+        var text = "\(command.summary)\n\nUsage: \(Program.name) \(command.usage.joined(separator: " "))\n"
         for paragraph in command.details { text += "\n" + wrap(paragraph, indent: 0) + "\n" }
         if !command.operands.isEmpty { text += "\nOperands:\n" + table(command.operands.map { ($0.name, $0.help) }) }
         text += "\nOptions:\n" + table(command.allOptions.map { (label($0), $0.help) })
@@ -24,23 +24,16 @@ enum Help {
         return text
     }
 
-    private static func usage(_ command: Command) -> String {
-        var words = [command.name]
-        for operand in command.operands {
-            switch operand.count {
-            case .one: words.append(operand.name)
-            case .optional: words.append("[\(operand.name)]")
-            case .any: words.append("[\(operand.name)]...")
-            }
-        }
-        for option in command.options {
-            words.append("[--\(option.name)\(option.value.map { " " + $0 } ?? "")]\(option.isRepeated ? "..." : "")")
-        }
-        return words.joined(separator: " ")
+    /// Of a word that begins the names of several commands, such as "seed".
+    static func group(_ name: String) -> String {
+        "Usage: \(Program.name) \(name) COMMAND [OPERANDS] [OPTIONS]\n\nCommands:\n"
+            + table(CommandTable.members(name).map { ($0.name, $0.summary) })
+            + "\n'\(Program.name) \(name) COMMAND --help' explains a command.\n"
     }
 
     private static func label(_ option: Option) -> String {
         (option.letter.map { "-\($0), " } ?? "    ") + "--\(option.name)" + (option.value.map { " " + $0 } ?? "")
+            + (option.isRepeated ? "..." : "")
     }
 
     private static func table(_ rows: [(String, String)]) -> String {

@@ -24,20 +24,12 @@ enum Manual {
     static func program() -> String {
         var text = ".TH REALM\\-SYNC 1 \"\" \"\(Program.name) \(Program.version)\" \"User Commands\"\n"
         text += ".SH NAME\n\(escaped(Program.name)) \\- read, check, mirror and make .realm files while others use them\n"
-        text += ".SH SYNOPSIS\n.B \(escaped(Program.name))\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIOPERANDS\\fR]\n"
+        text += ".SH SYNOPSIS\n.B \(escaped(Program.name))\n\\fICOMMAND\\fR [\\fIOPERANDS\\fR] [\\fIOPTIONS\\fR]\n"
         text += ".SH COMMANDS\n"
         for command in CommandTable.all {
             text += ".SS \(escaped(command.name))\n\(escaped(command.summary))\n"
-            text += ".PP\n\\fBusage\\fR: \\fB\(escaped(Program.name)) \(escaped(command.name))\\fR"
-            for operand in command.operands {
-                let name = "\\fI\(escaped(operand.name))\\fR"
-                switch operand.count {
-                case .one: text += " \(name)"
-                case .optional: text += " [\(name)]"
-                case .any: text += " [\(name)]..."
-                }
-            }
-            text += " [\\fIOPTIONS\\fR]\n"
+            let words = command.usage.dropFirst().map { escaped($0) }.joined(separator: " ")
+            text += ".PP\n\\fBusage\\fR: \\fB\(escaped(Program.name)) \(escaped(command.name))\\fR \(words)\n"
             for detail in command.details { text += paragraph(detail) }
             for operand in command.operands { text += item("\\fI\(escaped(operand.name))\\fR", operand.help) }
             for option in command.allOptions { text += item(label(option), option.help) }
@@ -45,9 +37,37 @@ enum Manual {
         }
         text += ".SH EXIT STATUS\n"
         for code in ExitCode.allCases where code != .software { text += item("\\fB\(code.rawValue)\\fR", code.meaning) }
+        text += environment() + examples()
         text += ".SH FILES\n" + item("\\fI\(escaped(ServiceConfiguration.defaultPath))\\fR", "The configuration of the service.")
         text += ".SH SEE ALSO\n.BR realm\\-sync.conf (5)\n"
         return text
+    }
+
+    private static func environment() -> String {
+        ".SH ENVIRONMENT\n" + [
+            ("NAME of \\-\\-key\\-env NAME", "Any variable that such an option names holds a key: 128 hex digits. Other users cannot read it, but programs that "
+                + "are started inherit it."),
+            ("REALM_SYNC_SSH", "The program that 'mirror' starts for ssh:// instead of ssh, with its first arguments, separated by blanks."),
+            ("REALM_SYNC_SERVICE_SOCKET", "The socket at which 'status' without FILE asks the service, and at which 'run' answers."),
+            ("REALM_SYNC_CONFIG", "The configuration that 'run' reads where --config names none."),
+            ("REALM_SYNC_SERVICE_..., REALM_SYNC_DEFAULTS_..., REALM_SYNC_MIRROR_...", "Values of the configuration, see realm-sync.conf(5)."),
+            ("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN", "The credentials for s3://."),
+            ("AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION", "Where the store of s3:// is, if --endpoint and --region do not say."),
+            ("TMPDIR", "Where 'verify' of an archive makes its scratch file (/tmp), and where pipes for notices are made that the folder of a "
+                + "file cannot hold."),
+        ].map { item("\\fB\($0.0)\\fR", $0.1) }.joined()
+    }
+
+    private static func examples() -> String {
+        ".SH EXAMPLES\n" + [
+            ("realm-sync query app.realm Person 'age > 20 SORT(name ASC)' --json", "The objects of a class for which a predicate holds."),
+            ("realm-sync mirror app.realm /backup/app.realm --follow", "Keep a copy equal to a file, until told to stop."),
+            ("realm-sync mirror app.realm ssh://backup.example/srv/app.realm --once", "Bring the newest version to another machine."),
+            ("realm-sync archive app.realm /backup/app --follow --keep-for 30d", "Keep each version for a month."),
+            ("realm-sync restore /backup/app old.realm --time 2026-03-01T12:00:00Z", "The version that was the newest at a moment."),
+            ("realm-sync keygen app.key && realm-sync encrypt app.realm --key-file app.key", "Encrypt a file with a new key."),
+            ("realm-sync verify app.realm || echo damaged", "Check every rule of the format."),
+        ].map { item("\\fB\(escaped($0.0))\\fR", $0.1) }.joined()
     }
 
     /// realm-sync.conf(5).

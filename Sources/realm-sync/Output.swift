@@ -43,6 +43,12 @@ final class OutputStream {
         try bytes.withUnsafeBytes(writeNow)
     }
 
+    /// False where `descriptor` is a pipe whose other end is closed.
+    static func hasReader(_ descriptor: Int32) -> Bool {
+        var request = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&request, 1, 0) <= 0 || request.revents & Int16(POLLERR) == 0
+    }
+
     private func writeNow(_ bytes: UnsafeRawBufferPointer) throws {
         var rest = bytes
         while !rest.isEmpty {

@@ -5,7 +5,8 @@ enum Program {
     static let name = "realm-sync"
     static let version = "0.1.0"
 
-    static func run(_ words: [String]) -> ExitCode {
+    /// - Parameter words: what stands behind the program's name; nil for a word that is not UTF-8.
+    static func run(_ words: [String?]) -> ExitCode {
         // A reader that goes away (`| head`) is told by EPIPE, not by death.
         signal(SIGPIPE, SIG_IGN)
         StandardDescriptors.prepare()
@@ -14,7 +15,12 @@ enum Program {
         let output = OutputStream(descriptor: STDOUT_FILENO)
         let console = Console()
         do {
-            let code = try run(words, output, console)
+            let known = words.compactMap { $0 }
+            if known.count != words.count {
+                let number = (words.firstIndex { $0 == nil } ?? 0) + 1
+                throw UsageError("word \(number) of the command line is not UTF-8, as names of files must be here; rename the file")
+            }
+            let code = try run(known, output, console)
             try output.flush()
             return code
         } catch {
@@ -38,6 +44,15 @@ enum Program {
             return .ok
         case "help" where words.count == 2 && words[1] == "--man-config":
             try output.write(Manual.configuration())
+            return .ok
+        case "help" where words.count == 2 && ["--help", "-h", "help"].contains(words[1]):
+            try output.write(Help.program())
+            return .ok
+        case "help" where words.count == 2 && !CommandTable.members(words[1]).isEmpty:
+            try output.write(Help.group(words[1]))
+            return .ok
+        case let group? where words.count == 2 && ["--help", "-h"].contains(words[1]) && !CommandTable.members(group).isEmpty:
+            try output.write(Help.group(group))
             return .ok
         case "help" where words.count > 1:
             try output.write(Help.of(CommandTable.find(Array(words.dropFirst())).command))

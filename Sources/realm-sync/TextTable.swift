@@ -42,6 +42,11 @@ enum Text {
         return result
     }
 
+    /// "1 object", "2 objects".
+    static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+        number == 1 ? "1 \(one)" : "\(number) \(many ?? one + "s")"
+    }
+
     static func oneLine(_ text: String) -> String {
         visible(text.split(separator: "\n").joined(separator: " "))
     }

@@ -35,9 +35,9 @@ enum Units {
         }
     }
 
-    /// A moment as RFC 3339 text in UTC, with as many digits behind the second as are needed; nil where the year has more
-    /// than four digits.
-    static func text(seconds: Int64, nanoseconds: Int32) -> String? {
+    /// A moment as RFC 3339 text in UTC, with as many digits behind the second as are needed, or always three; nil where the year has
+    /// more than four digits.
+    static func text(seconds: Int64, nanoseconds: Int32, fixesMilliseconds: Bool = false) -> String? {
         // A time before 1970 has both parts negative.
         var whole = seconds
         var fraction = Int(nanoseconds)
@@ -51,7 +51,9 @@ enum Units {
         guard gmtime_r(&time, &parts) != nil else { return nil }
         var text = pad(Int(parts.tm_year) + 1900, 4) + "-" + pad(Int(parts.tm_mon) + 1, 2) + "-" + pad(Int(parts.tm_mday), 2)
         text += "T" + pad(Int(parts.tm_hour), 2) + ":" + pad(Int(parts.tm_min), 2) + ":" + pad(Int(parts.tm_sec), 2)
-        if fraction != 0 {
+        if fixesMilliseconds {
+            text += "." + pad(fraction / 1_000_000, 3)
+        } else if fraction != 0 {
             var digits = pad(fraction, 9)
             while digits.hasSuffix("0") { digits.removeLast() }
             text += "." + digits
@@ -59,8 +61,9 @@ enum Units {
         return text + "Z"
     }
 
+    /// With three digits behind the second, so that lines of a log line up.
     static func text(nanosecondsSince1970 value: Int64) -> String {
-        text(seconds: value / 1_000_000_000, nanoseconds: Int32(value % 1_000_000_000 / 1_000_000 * 1_000_000)) ?? "\(value) ns"
+        text(seconds: value / 1_000_000_000, nanoseconds: Int32(value % 1_000_000_000), fixesMilliseconds: true) ?? "\(value) ns"
     }
 
     static func pad(_ value: Int, _ width: Int) -> String {

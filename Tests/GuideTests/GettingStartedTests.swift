@@ -20,12 +20,21 @@ class Bird: Object {
 // end
 
 final class GettingStartedTests: GuideTestCase {
-    func testTheFirstProgram() throws {
+    func testTheFirstProgramMayRunAgain() throws {
+        // Keeps the data in memory from the first run to the second.
+        let keeper = try Realm()
+        try runTheFirstProgram()
+        try runTheFirstProgram()
+        XCTAssertEqual(keeper.objects(Bird.self).count, 1)
+    }
+
+    private func runTheFirstProgram() throws {
         // sample: getting-started-write
         let realm = try Realm()
         try realm.write {
-            realm.add(Bird("Common swift", wingspan: 0.42, isMigratory: true))
-            realm.add(Bird("House sparrow", wingspan: 0.23))
+            // `update:` because the program may run twice: a second bird of the same name would end it.
+            realm.add(Bird("Common swift", wingspan: 0.42, isMigratory: true), update: .modified)
+            realm.add(Bird("House sparrow", wingspan: 0.23), update: .modified)
         }
         // end
 

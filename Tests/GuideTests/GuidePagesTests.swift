@@ -20,7 +20,7 @@ final class GuidePagesTests: XCTestCase {
     func testLinksBetweenPagesLeadSomewhere() throws {
         let root = Fixtures.packageRoot, guide = root.appendingPathComponent("Documentation/guide")
         var pages = try FileManager.default.contentsOfDirectory(at: guide, includingPropertiesForKeys: nil).filter { $0.pathExtension == "md" }
-        pages += ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map { root.appendingPathComponent($0) }
+        pages += ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "Documentation/shared-store.md"].map { root.appendingPathComponent($0) }
         XCTAssertGreaterThan(pages.count, 14)
         let index = try String(contentsOf: guide.appendingPathComponent("README.md"), encoding: .utf8)
         for page in pages {

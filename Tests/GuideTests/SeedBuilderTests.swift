@@ -55,6 +55,16 @@ final class SeedBuilderTests: XCTestCase {
         XCTAssertEqual(realm.objects(AppTopic.Phrase.self).count, 4)
     }
 
+    func testAMissingAndABadInputAreToldInALine() throws {
+        let missing = try run(scratch.file("none.json"), scratch.file("a.realm"), code: 1)
+        XCTAssertEqual(missing, "SeedBuilder: \(scratch.file("none.json")): no such file, or it may not be read\n")
+        let bad = scratch.file("bad-topic.json")
+        try #"[{"name": 1, "phrases": []}]"#.write(toFile: bad, atomically: true, encoding: .utf8)
+        let text = try run(bad, scratch.file("a.realm"), code: 1)
+        XCTAssertTrue(text.hasPrefix("SeedBuilder: \(bad): at [0].name: "), text)
+        XCTAssertEqual(text.filter { $0 == "\n" }.count, 1, text)
+    }
+
     func testABadInputLeavesTheOldSeed() throws {
         let path = scratch.file("phrases.realm"), input = scratch.file("bad.json")
         try run(phrases, path)

@@ -27,7 +27,9 @@ final class GoldenQueryDifferenceTests: XCTestCase {
             "orderBool", "stringData",
             "caseIn", "betweenToMany", "allDuplicates", "overflow", "octal", "date32",
         ]
-        XCTAssertEqual(Set(try GoldenQueryTests.cases().flatMap(\.differs)), known)
+        // Not inside the assertion, which would take the skip for a failure.
+        let cases = try GoldenQueryTests.cases()
+        XCTAssertEqual(Set(cases.flatMap(\.differs)), known)
     }
 
     func testPlaceholderStandsForItsArgument() throws {

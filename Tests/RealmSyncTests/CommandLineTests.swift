@@ -144,7 +144,7 @@ final class CommandLineTests: XCTestCase {
         let wrong = scratch.file("wrong.key")
         try Data(repeating: 7, count: 64).write(to: URL(fileURLWithPath: wrong))
         XCTAssertEqual(chmod(wrong, 0o600), 0)
-        expectFailure(try RealmSync("export", file, "--key-file", wrong), 65, "is the key the right one?")
+        expectFailure(try RealmSync("export", file, "--key-file", wrong), 65, "the key is not that of the file")
         expectFailure(try RealmSync("export", file), 65, "name the key with --key-file")
         expectFailure(try RealmSync("export", given("trees.realm"), "--key-file", key), 65, "not encrypted")
         expectFailure(try RealmSync("export", file, "--key-file", scratch.file("none")), 66, "no such file")

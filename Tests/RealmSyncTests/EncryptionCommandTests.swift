@@ -71,6 +71,51 @@ final class EncryptionCommandTests: XCTestCase {
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before)
     }
 
+    func testEncryptingTwiceAndAWrongKeyAreToldAsWhatTheyAre() throws {
+        let key = scratch.file("a.key"), other = scratch.file("b.key")
+        for name in [key, other] { succeed(try RealmSync("keygen", name)) }
+        succeed(try RealmSync("encrypt", path, "--key-file", key))
+        let same = try RealmSync("encrypt", path, "--key-file", key)
+        XCTAssertEqual(same.exitCode, 65)
+        XCTAssertTrue(same.errors.contains("is encrypted already, with this key"), same.errors)
+        let second = try RealmSync("encrypt", path, "--key-file", other)
+        XCTAssertEqual(second.exitCode, 65)
+        XCTAssertTrue(second.errors.contains("is encrypted already") && second.errors.contains("rekey"), second.errors)
+        for command in [["rekey", path, "--key-file", other, "--new-key-file", key], ["decrypt", path, "--key-file", other], ["verify", path, "--key-file", other]] {
+            let run = try RealmSync(command)
+            XCTAssertEqual(run.exitCode, 65, "\(command)")
+            XCTAssertTrue(run.errors.contains("the key is not that of the file"), "\(command): \(run.errors)")
+        }
+        let folder = try RealmSync("export", path, "--key-file", scratch.path)
+        XCTAssertEqual(folder.exitCode, 65)
+        XCTAssertTrue(folder.errors.contains("is a directory"), folder.errors)
+    }
+
+    func testACutEncryptedFileIsToldOfByItsRealSizeAndVerifiedLikeAPlainOne() throws {
+        let key = scratch.file("a.key"), plain = scratch.file("plain.realm")
+        try FileManager.default.copyItem(atPath: Fixtures.core14 + "/big.realm", toPath: path + ".big")
+        succeed(try RealmSync("keygen", key))
+        try FileManager.default.copyItem(atPath: path + ".big", toPath: plain)
+        let file = scratch.file("big.realm")
+        try FileManager.default.moveItem(atPath: path + ".big", toPath: file)
+        succeed(try RealmSync("encrypt", file, "--key-file", key))
+        try FileHandle(forWritingTo: URL(fileURLWithPath: file)).truncate(atOffset: 65_536)
+        try FileHandle(forWritingTo: URL(fileURLWithPath: plain)).truncate(atOffset: 65_536)
+        let cut = try RealmSync("export", file, "--key-file", key)
+        XCTAssertEqual(cut.exitCode, 65)
+        XCTAssertTrue(cut.errors.contains("cut off"), cut.errors)
+        XCTAssertTrue(cut.errors.contains("65536 bytes"), cut.errors)
+        for arguments in [["verify", file, "--key-file", key], ["verify", plain]] {
+            let run = try RealmSync(arguments)
+            XCTAssertEqual(run.exitCode, 1, "\(arguments): \(run.errors)")
+            XCTAssertTrue(run.output.contains("damaged: 1 error"), run.output)
+        }
+        try FileHandle(forWritingTo: URL(fileURLWithPath: file)).truncate(atOffset: 4096)
+        let short = try RealmSync("export", file, "--key-file", key)
+        XCTAssertEqual(short.exitCode, 65)
+        XCTAssertTrue(short.errors.contains("4096 bytes are too few"), short.errors)
+    }
+
     func testVerifyOfAnEncryptedFileWithoutItsKeyAsksForTheKey() throws {
         let key = scratch.file("a.key")
         succeed(try RealmSync("keygen", key))

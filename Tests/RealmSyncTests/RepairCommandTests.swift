@@ -93,10 +93,40 @@ final class RepairCommandTests: XCTestCase {
         try bytes.write(to: URL(fileURLWithPath: path))
         XCTAssertEqual(try RealmSync("verify", path, "--immutable").exitCode, 1)
         let run = try RealmSync("salvage", path, out)
-        XCTAssertEqual(run.exitCode, 0, run.errors)
+        XCTAssertEqual(run.exitCode, 1, run.errors)
         XCTAssertTrue(run.output.contains("the other slot"), run.output)
+        XCTAssertTrue(run.output.contains("300 objects, 1 loss"), run.output)
+        XCTAssertTrue(run.errors.contains("lost: the newest version, later than "), run.errors)
         XCTAssertEqual(try RealmSync("export", out, "--immutable").output.trimmingCharacters(in: .newlines), String(decoding: exports[1], as: UTF8.self))
         XCTAssertEqual(try RealmSync("salvage", path, out).exitCode, 73, "never overwritten")
+    }
+
+    func testSalvageNamesTheVersionThatWasCutOff() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let path = scratch.file("a.realm"), out = scratch.file("out.realm")
+        _ = try makeFile(path)
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        let header = bytes.withUnsafeBytes { FileHeader($0.baseAddress!) }
+        let other = header.liveSlot == 0 ? header.topRefs.1 : header.topRefs.0
+        // So that the newest top array is the one that lies last.
+        guard other < header.liveTopRef else { return XCTFail("the older top array lies behind the newer one") }
+        bytes = bytes.prefix(Int(header.liveTopRef) & ~7)
+        try bytes.write(to: URL(fileURLWithPath: path))
+        let run = try RealmSync("salvage", path, out)
+        XCTAssertEqual(run.exitCode, 1, run.errors)
+        XCTAssertTrue(run.errors.contains("lost: the newest version"), run.errors)
+    }
+
+    func testSalvageOfAnEncryptedFileSpeaksOfTheKey() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let path = scratch.copy(ofGiven: "encrypted.realm"), out = scratch.file("out.realm"), wrong = scratch.file("wrong.key")
+        XCTAssertEqual(try RealmSync("keygen", wrong).exitCode, 0)
+        let without = try RealmSync("salvage", path, out)
+        XCTAssertEqual(without.exitCode, 65)
+        XCTAssertTrue(without.errors.contains(path) && without.errors.contains("--key-file"), without.errors)
+        let other = try RealmSync("salvage", path, out, "--key-file", wrong)
+        XCTAssertEqual(other.exitCode, 65)
+        XCTAssertTrue(other.errors.contains(path) && other.errors.contains("the key is not that of the file"), other.errors)
     }
 
     func testSalvageFindsTopArraysWithoutAHeader() throws {

@@ -59,6 +59,15 @@ final class ServiceConfigurationTests: ServiceTestCase {
         ])
     }
 
+    func testASectionWithoutAKeyHasItsOtherErrorsToldToo() throws {
+        let run = try check("[mirror a]\nsource = /x/a\ngrace = soon\n[directory d]\nrecursive = perhaps\narchive = relative\n")
+        expect(run, [
+            ("\(configuration):1", "[mirror a] has no destination"), ("\(configuration):3", "'soon' is not a time"),
+            ("\(configuration):4", "[directory d] has no source"), ("\(configuration):5", "neither yes nor no"),
+            ("\(configuration):6", "no absolute path"),
+        ])
+    }
+
     func testTwoStreamsIntoOnePlaceAreRefused() throws {
         let run = try check("[mirror a]\nsource = /x/a\ndestination = /y/a\n[mirror b]\nsource = /x/b\ndestination = /y/a\n")
         expect(run, [("\(configuration):4", "'b' and 'a' both write to /y/a")])
@@ -66,7 +75,7 @@ final class ServiceConfigurationTests: ServiceTestCase {
 
     func testValuesComeFromFileEnvironmentAndOptionsInThisOrder() throws {
         let text = "[service]\nlog-level = info # or debug\n[defaults]\ngrace = 1m\n[mirror my-orders]\nsource = \"/x/a b.realm\"\ndestination = /y/a.realm\n"
-        XCTAssertEqual(try check(text).output, "\(configuration): all is well: 1 mirrors and archives, 0 directories\n")
+        XCTAssertEqual(try check(text).output, "\(configuration): all is well: 1 mirror or archive, 0 directories\n")
         // Each is looked at, and the one that wins is the one that is told to be wrong.
         expect(try check(text, environment: ["REALM_SYNC_MIRROR_MY_ORDERS_GRACE": "long"]), [("REALM_SYNC_MIRROR_MY_ORDERS_GRACE", "grace: 'long'")])
         expect(
@@ -81,7 +90,7 @@ final class ServiceConfigurationTests: ServiceTestCase {
 
     func testWithoutAFileAllMayComeFromOptions() throws {
         let run = try RealmSync("run", "--check-config", "-s", "mirror a.source=/x", "-s", "mirror a.destination=/y")
-        XCTAssertEqual(run.output, "the options: all is well: 1 mirrors and archives, 0 directories\n", run.errors)
+        XCTAssertEqual(run.output, "the options: all is well: 1 mirror or archive, 0 directories\n", run.errors)
         let missing = try RealmSync("run", "--check-config", "--config", scratch.file("none"))
         XCTAssertEqual(missing.exitCode, 66, missing.errors)
     }

@@ -116,6 +116,22 @@ final class SessionCommandTests: XCTestCase {
         XCTAssertEqual(child.waitForEnd(), 0, child.errors)
     }
 
+    func testWatchTellsOfAFileThatWasEmptied() throws {
+        let child = try ChildProcess(product: "realm-sync", ["watch", path])
+        XCTAssertTrue(try XCTUnwrap(child.readLine(), child.errors).hasSuffix("version 8"))
+        XCTAssertEqual(truncate(path, 0), 0)
+        XCTAssertTrue(try XCTUnwrap(child.readLine(), child.errors).hasSuffix("file emptied"))
+        child.signal(SIGTERM)
+        XCTAssertEqual(child.waitForEnd(), 0, child.errors)
+    }
+
+    func testWatchEndsWithItsReader() throws {
+        let program = ChildProcess.products.appendingPathComponent("realm-sync").path
+        let child = try ChildProcess(path: "/bin/sh", ["-c", "'\(program)' watch '\(path)' | head -n 1"])
+        XCTAssertEqual(child.waitForEnd(seconds: 60), 0, child.errors)
+        XCTAssertTrue(child.output.hasSuffix("version 8\n"), child.output)
+    }
+
     /// An export whose reader has stopped reading is ended from outside: it must not leave a version held.
     func testAnEndedCommandLeavesTheSessionFirst() throws {
         let peer = try TestProcess()

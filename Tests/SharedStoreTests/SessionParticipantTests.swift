@@ -163,7 +163,7 @@ class SessionParticipantTests: XCTestCase {
         SystemCallInterception.hook = { $0.name == "open" && $0.path.hasSuffix(".lock") ? EACCES : nil }
         defer { SystemCallInterception.hook = nil }
         XCTAssertThrowsError(try open(path)) { error in
-            guard case SessionError.sideFile(let side, let reason) = error else { return XCTFail("\(error)") }
+            guard case SessionError.sideFile(let side, let reason, _) = error else { return XCTFail("\(error)") }
             XCTAssertEqual(side, path + ".lock")
             XCTAssert(reason.contains("Permission denied"), reason)
         }

@@ -217,7 +217,7 @@ class ReportedTroubleTests: XCTestCase {
         for code in [ENOLCK, EOPNOTSUPP, EINVAL] {
             SystemCallInterception.hook = { $0.name == "flock" ? code : nil }
             XCTAssertThrowsError(try Store.open(path, options())) { error in
-                guard case SessionError.sideFile(path + ".lock", let reason) = error else { return XCTFail("\(error)") }
+                guard case SessionError.sideFile(path + ".lock", let reason, _) = error else { return XCTFail("\(error)") }
                 XCTAssertTrue(reason.contains("lock"), reason)
             }
             let alone = try Store.open(path, options { $0.access = .immutable })

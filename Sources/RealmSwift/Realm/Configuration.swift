@@ -99,16 +99,16 @@ extension Realm {
 
         // MARK: Places
 
-        /// `$XDG_DATA_HOME/<program>`, or `~/.local/share/<program>` where that is not set. Made when a Realm in it is first opened.
+        /// `$XDG_DATA_HOME/<program>`, or `$HOME/.local/share/<program>` where that is not set, or the same in the home directory that the
+        /// system knows of the user, where neither is. Made when a Realm in it is first opened.
         public static var defaultDirectory: URL {
             let environment = ProcessInfo.processInfo.environment
-            let base: URL
             // Only absolute paths count, says the specification of base directories.
-            if let path = environment["XDG_DATA_HOME"], path.hasPrefix("/") {
-                base = URL(fileURLWithPath: path, isDirectory: true)
-            } else {
-                base = URL(fileURLWithPath: NSHomeDirectory(), isDirectory: true).appendingPathComponent(".local/share", isDirectory: true)
+            func directory(_ variable: String) -> URL? {
+                environment[variable].flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0, isDirectory: true) : nil }
             }
+            let home = directory("HOME") ?? URL(fileURLWithPath: NSHomeDirectory(), isDirectory: true)
+            let base = directory("XDG_DATA_HOME") ?? home.appendingPathComponent(".local/share", isDirectory: true)
             return base.appendingPathComponent(ProcessInfo.processInfo.processName, isDirectory: true)
         }
     }

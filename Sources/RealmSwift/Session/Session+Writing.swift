@@ -185,7 +185,13 @@ extension Session {
     private func refuseExisting(_ type: SessionType, _ object: ObjectBase, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy) {
         guard policy == .error, let primaryKey = plan.primaryKey else { return }
         let value = primaryKey.type._peek(object.address(primaryKey.offset))
-        misuse("Attempting to create an object of type '\(type.name)' with an existing primary key value '\(value.dynamicValue ?? "nil")'.")
+        refuseTakenKey(type, value.dynamicValue)
+    }
+
+    private func refuseTakenKey(_ type: SessionType, _ value: Any?) -> Never {
+        misuse(
+            "Attempting to create an object of type '\(type.name)' with an existing primary key value '\(value ?? "nil")'. "
+                + "Pass `update: .modified` or `update: .all` to change the object that is there.")
     }
 
     /// Makes an object with a primary key, or finds it where the policy allows.
@@ -193,7 +199,7 @@ extension Session {
         var result: (key: ObjectKey, wasCreated: Bool) = (.null, false)
         edit(type.tableKey) { result = try $0.createObject(primaryKey: value) }
         if !result.wasCreated && policy == .error {
-            misuse("Attempting to create an object of type '\(type.name)' with an existing primary key value '\(_Stored(value).dynamicValue ?? "nil")'.")
+            refuseTakenKey(type, _Stored(value).dynamicValue)
         }
         return (result.key, result.wasCreated)
     }

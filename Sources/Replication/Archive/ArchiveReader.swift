@@ -157,8 +157,19 @@ public final class ArchiveReader {
             let next = index + 1 < images.count ? images[index + 1].sequence : nil
             if let found = try search(images[index].sequence, next, { $0.time <= time }).0 { return found }
         }
-        let text = images.first.map { "the oldest was seen \(($0.time > time ? $0.time - time : 0) / 1_000_000_000) s later" } ?? "it is empty"
+        let text = images.first.map { "the oldest was seen \(Self.text(nanoseconds: $0.time > time ? $0.time - time : 0)) later" } ?? "it is empty"
         throw ArchiveError.noSuchVersion(place: place.description, wanted: "version of that time", nearest: text)
+    }
+
+    /// "12 s", "3 min", "4 h", "2525 days": as exact as a person needs it who has asked for a wrong moment.
+    static func text(nanoseconds: UInt64) -> String {
+        let seconds = nanoseconds / 1_000_000_000
+        switch seconds {
+        case ..<120: return "\(seconds) s"
+        case ..<7200: return "\(seconds / 60) min"
+        case ..<172_800: return "\(seconds / 3600) h"
+        default: return "\(seconds / 86_400) days"
+        }
     }
 
     /// In the stretch from one image to the next, the last entry for which `holds`, and the one behind it.

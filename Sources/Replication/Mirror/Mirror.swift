@@ -82,7 +82,7 @@ public enum Mirror {
     @discardableResult
     public static func promote(_ path: String, key: EncryptionKey? = nil) throws -> MirrorState? {
         let paths = SessionPaths(path)
-        guard MirrorImage.exists(path) else { throw OpenError.fileNotFound(path: path) }
+        do { _ = try SystemCalls.status(path: path) } catch let error as SystemError { throw OpenError(error, path: path) }
         guard MirrorImage.exists(paths.mirrorState) else { throw MirrorError.notAReplica(path: path) }
         let lock = try MirrorLock(destination: path, purpose: "promotion")
         return try withExtendedLifetime(lock) {

@@ -4,31 +4,63 @@ import SystemCalls
 
 /// The right to write to a replica: held by one mirror at a time, over all processes, and gone with the one that holds it.
 ///
-/// An open-file-description lock on `X.management/mirror.lock`, which stays behind. Its content says who holds it, for the others'
-/// messages; it is of no use without the lock.
+/// An open-file-description lock on `X.management/mirror.lock`, which stays behind beside a replica. Where nothing came of the mirror the
+/// holder removes it, and the folder, if that is empty and the holder has made it; so a lock counts only on the file that still has the name.
+/// Its content says who holds it, for the others' messages; it is of no use without the lock.
 final class MirrorLock {
     private let descriptor: SystemCalls.Descriptor
+    private let destination: String
+    private let madeDirectory: Bool
 
     /// - Throws: `MirrorError.busy`, naming host, process and start of the holder.
     init(destination: String, purpose: String) throws {
         let paths = SessionPaths(destination)
         let path = MirrorLock.path(destination)
-        try MirrorState.makeManagementDirectory(paths)
-        descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT)
-        do {
-            guard try SystemCalls.tryDescriptionLock(descriptor, path: path) else {
-                throw MirrorError.busy(destination: destination, holder: MirrorLock.content(descriptor, path))
-            }
-            let text = "\(purpose) by process \(getpid()) on \(MirrorLock.hostName), since \(MirrorLock.timeText())\n"
-            try SystemCalls.truncate(descriptor, to: 0, path: path)
-            try Array(text.utf8).withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0, path: path) }
-        } catch {
-            SystemCalls.close(descriptor)
-            throw error
-        }
+        self.destination = destination
+        var made = false
+        let text = "\(purpose) by process \(getpid()) on \(MirrorLock.hostName), since \(MirrorLock.timeText())\n"
+        // All that may fail is over before this object has anything to give back.
+        descriptor = try MirrorLock.locked(destination, paths, path, text, &made)
+        madeDirectory = made
     }
 
-    deinit { SystemCalls.close(descriptor) }
+    deinit {
+        let paths = SessionPaths(destination)
+        if madeDirectory, (try? SystemCalls.linkStatus(path: paths.mirrorState)) == nil {
+            try? SystemCalls.unlink(MirrorLock.path(destination))
+            try? SystemCalls.removeDirectory(paths.management)
+        }
+        SystemCalls.close(descriptor)
+    }
+
+    /// The open and locked file, with its content. Another one may come under the name between opening and locking, so it is looked at again.
+    private static func locked(
+        _ destination: String, _ paths: SessionPaths, _ path: String, _ text: String, _ made: inout Bool
+    ) throws -> SystemCalls.Descriptor {
+        for _ in 0..<attemptsMax {
+            if try MirrorState.makeManagementDirectory(paths) { made = true }
+            let descriptor: SystemCalls.Descriptor
+            do { descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT) } catch let error as SystemError where error.code == ENOENT { continue }
+            do {
+                guard try SystemCalls.tryDescriptionLock(descriptor, path: path) else {
+                    throw MirrorError.busy(destination: destination, holder: MirrorLock.content(descriptor, path))
+                }
+                let status = try SystemCalls.status(descriptor, path: path)
+                if let named = try? SystemCalls.status(path: path), named.inode == status.inode, named.device == status.device {
+                    try SystemCalls.truncate(descriptor, to: 0, path: path)
+                    try Array(text.utf8).withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0, path: path) }
+                    return descriptor
+                }
+            } catch {
+                SystemCalls.close(descriptor)
+                throw error
+            }
+            SystemCalls.close(descriptor)
+        }
+        throw MirrorError.busy(destination: destination, holder: "others who come and go")
+    }
+
+    private static let attemptsMax = 100
 
     private static func path(_ destination: String) -> String { SessionPaths(destination).management + "/mirror.lock" }
 

@@ -136,10 +136,14 @@ public struct MirrorState: Equatable, Sendable {
         if durably { try SystemCalls.syncDirectory(of: paths.mirrorState) }
     }
 
-    static func makeManagementDirectory(_ paths: SessionPaths) throws {
+    /// - Returns: whether the folder was not there.
+    @discardableResult
+    static func makeManagementDirectory(_ paths: SessionPaths) throws -> Bool {
         do { try SystemCalls.makeDirectory(paths.management) } catch let error as SystemError {
             if error.code == ENOENT { throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: paths.management)) }
             if error.code != EEXIST { throw error }
+            return false
         }
+        return true
     }
 }

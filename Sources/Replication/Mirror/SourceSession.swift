@@ -31,6 +31,8 @@ final class SourceSession {
     init(_ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, onMessage: @escaping @Sendable (String) -> Void) throws {
         self.path = path
         self.pinGrace = pinGrace
+        // No side file is made beside what is no database, or has another key. One that is being made is joined.
+        if let size = try? SystemCalls.status(path: path).size, size > 0 { _ = try ImmutableFile(path: path, key: key) }
         let participant = try SessionMembership.join(path, label: label, key: key, pinGrace: pinGrace)
         do {
             status = try SystemCalls.status(path: path)

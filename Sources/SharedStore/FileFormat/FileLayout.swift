@@ -18,12 +18,20 @@ public struct FileLayout: Equatable, Sendable {
 
     /// Checks 2 to 9. `memory.state` must show the whole file: `fileLimit` is set by this call to the result's value.
     ///
+    /// Errors of an encrypted file tell sizes and positions as they are in the file.
+    ///
     /// - Parameter fileSize: the bytes of the (decrypted) file that can be read at `memory`'s base.
     /// - Throws: `OpenError` with `path`, or what the page source throws.
     public init(path: String, memory: Memory, fileSize: Int) throws {
         let state = memory.state
         if fileSize < FileHeader.byteCount { throw OpenError.tooSmall(path: path, size: fileSize, minimum: FileHeader.byteCount) }
-        if fileSize % 8 != 0 { throw OpenError.oddSize(path: path, size: fileSize) }
+        let isEncrypted = state.pointee.pager != nil
+        let physicalSize = isEncrypted ? PageGeometry.cutSize(plain: fileSize) : fileSize
+        func position(_ plain: UInt64) -> UInt64 {
+            // What no file can reach is told as it stands there.
+            isEncrypted && plain < 1 << 50 ? UInt64(PageGeometry.filePosition(Int(plain))) : plain
+        }
+        if fileSize % 8 != 0 { throw OpenError.oddSize(path: path, size: physicalSize) }
         try state.pointee.pager?._withUnsafeGuaranteedRef { try $0.prepare(0, FileHeader.byteCount) }
         let base = UnsafeRawPointer(state.pointee.base)
         header = FileHeader(base)
@@ -46,12 +54,12 @@ public struct FileLayout: Equatable, Sendable {
         if isStreaming {
             end -= FileHeader.footerByteCount
             if end < FileHeader.byteCount {
-                throw OpenError.tooSmall(path: path, size: fileSize, minimum: FileHeader.byteCount + FileHeader.footerByteCount)
+                throw OpenError.tooSmall(path: path, size: physicalSize, minimum: FileHeader.byteCount + FileHeader.footerByteCount)
             }
             try state.pointee.pager?._withUnsafeGuaranteedRef { try $0.prepare(end, fileSize) }
             if base.loadUnaligned(fromByteOffset: end + 8, as: UInt64.self) != FileHeader.footerCookie {
                 throw OpenError.truncated(
-                    path: path, size: fileSize, position: UInt64(end + 8), what: "the footer of the streaming form")
+                    path: path, size: physicalSize, position: position(UInt64(end + 8)), what: "the footer of the streaming form")
             }
             top = base.loadUnaligned(fromByteOffset: end, as: UInt64.self)
         }
@@ -62,7 +70,8 @@ public struct FileLayout: Equatable, Sendable {
         if top >= UInt64(fileSize) {
             let other = header.liveSlot == 0 ? header.topRefs.1 : header.topRefs.0
             throw OpenError.truncated(
-                path: path, size: fileSize, position: top, what: "the top array of \(place) (the other slot says \(other))")
+                path: path, size: physicalSize, position: position(top),
+                what: "the top array of \(place) (the other slot says \(position(other)))")
         }
         if top != 0 && top < UInt64(FileHeader.byteCount) {
             throw OpenError.damaged(path: path, FormatError(ref: 0, "top ref \(top) of \(place) lies in the header"))
@@ -91,7 +100,8 @@ public struct FileLayout: Equatable, Sendable {
         }
         let logicalSize = try top.tagged(TopSlot.logicalSize)
         if logicalSize > fileSize {
-            throw FormatError(ref: topRef, "logical size \(logicalSize) exceeds the file's \(fileSize) bytes")
+            let unit = memory.state.pointee.pager == nil ? "bytes" : "bytes without encryption"
+            throw FormatError(ref: topRef, "cut off: the logical size \(logicalSize) exceeds the file's \(fileSize) \(unit)")
         }
         if topRef >= logicalSize {
             throw FormatError(ref: topRef, "the top array lies behind the logical size of \(logicalSize)")

@@ -29,6 +29,8 @@ public struct Salvage {
     public private(set) var losses: [Loss] = []
     public private(set) var lossCount = 0
     public private(set) var objectCount = 0
+    /// Versions newer than the chosen one that were there and cannot be had, each in words for a person. They count as losses.
+    public private(set) var lostVersions: [String] = []
     /// Classes that came from an older version.
     public private(set) var olderClasses: [(name: String, version: UInt64)] = []
     private let file: DamagedBytes
@@ -52,6 +54,7 @@ public struct Salvage {
             readable.append((candidate, group))
             if readable.count <= Self.checkedCountMax, Self.isSound(candidate, memory) {
                 (chosen, content) = (candidate, .sound(group))
+                noteLostVersions(readable.dropLast().map(\.0))
                 objectCount = try group.classTables().reduce(0) { $0 + $1.objectCount }
                 return
             }
@@ -81,7 +84,20 @@ public struct Salvage {
         content = .objects(text)
         losses = run.losses
         lossCount = run.lossCount
+        noteLostVersions([])
         objectCount = classes.reduce(0) { $0 + $1.objects.count }
+    }
+
+    /// - Parameter damaged: versions that were tried before the chosen one.
+    private mutating func noteLostVersions(_ damaged: [SalvageCandidate]) {
+        if let ref = file.lostTopRef {
+            lostVersions.append(
+                "the newest version, later than \(chosen.snapshot.version): its top array at byte \(ref), where the header says, cannot be read")
+        }
+        for candidate in damaged where candidate.snapshot.version > chosen.snapshot.version {
+            lostVersions.append("version \(candidate.snapshot.version), found by \(candidate.origin.rawValue): it is damaged")
+        }
+        lossCount += lostVersions.count
     }
 
     private static func isSound(_ candidate: SalvageCandidate, _ memory: Memory) -> Bool {

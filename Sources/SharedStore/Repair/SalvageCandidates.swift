@@ -17,6 +17,8 @@ public struct SalvageCandidate: Equatable, Sendable {
 final class DamagedBytes {
     let mapping: FileMapping
     private var states: [UnsafeMutablePointer<MemoryState>] = []
+    /// Where the header says the newest version's top array is, if nothing that can be one is there. Known after `candidates`.
+    private(set) var lostTopRef: UInt64?
     /// Candidates are opened, and their tables looked at, up to so many.
     static let candidateCountMax = 64
 
@@ -47,7 +49,10 @@ final class DamagedBytes {
         if mapping.byteCount >= FileHeader.byteCount, isReadable(0, FileHeader.byteCount) {
             let header = FileHeader(mapping.memory.state.pointee.base)
             formats = [header.formats.0, header.formats.1]
-            if !header.isStreaming { add(header.liveTopRef, .header, header.liveFormat) }
+            if !header.isStreaming, header.mnemonic == FileHeader.mnemonic, header.liveTopRef != 0 {
+                add(header.liveTopRef, .header, header.liveFormat)
+                if out.isEmpty { lostTopRef = header.liveTopRef }
+            }
             let end = mapping.byteCount & ~7
             if end >= 40, isReadable(end - 16, end) {
                 let footer = UnsafeRawPointer(mapping.memory.state.pointee.base + (end - 16))

@@ -89,11 +89,13 @@ extension LockFile {
     private static func openDescriptor(_ paths: SessionPaths) throws -> Int32 {
         do { return try SystemCalls.open(paths.lock, O_RDWR | O_CREAT) } catch let error as SystemError {
             switch error.code {
+            case ENOENT where (try? SystemCalls.linkStatus(path: paths.lock))?.isSymbolicLink == true:
+                throw SessionError.sideFile(path: paths.lock, reason: "is a symbolic link that leads nowhere; remove it", code: error.code)
             case ENOENT, ENOTDIR: throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: paths.lock))
             default:
                 // Whoever may not write into the directory has a problem with the directory, not with a lock file that is not there.
                 if (try? SystemCalls.linkStatus(path: paths.lock)) == nil, error.isPermissionDenied {
-                    throw SessionError.sideFile(path: paths.lock, reason: "cannot be created: \(error.reason)")
+                    throw SessionError.sideFile(path: paths.lock, reason: "cannot be created: \(error.reason)", code: error.code)
                 }
                 throw sideFileError(error)
             }
@@ -103,7 +105,7 @@ extension LockFile {
     /// Any failure that concerns the lock file, in words that name it.
     private static func sideFileError(_ error: SystemError) -> any Error {
         if error.isOutOfSpace { return error }
-        return SessionError.sideFile(path: error.path, reason: "\(error.call): \(error.reason)")
+        return SessionError.sideFile(path: error.path, reason: "\(error.call): \(error.reason)", code: error.code)
     }
 
     private static func tryFileLock(_ descriptor: Int32, exclusive: Bool, _ path: String) throws -> Bool {

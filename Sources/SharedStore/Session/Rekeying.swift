@@ -27,6 +27,8 @@ extension StoreFiles {
         if status.isDirectory { throw OpenError.isDirectory(path: path) }
         if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
         if let source = Store.mirroredPath(path) { throw SessionError.replica(path: path, source: source) }
+        // No side file is made beside what is no database, or has another key. It says most clearly, too, what is wrong.
+        _ = try ImmutableFile(path: path, key: oldKey)
         let done: Void? = try withExclusiveAccess(path) {
             let replacement = try copy(path, oldKey, newKey)
             do {

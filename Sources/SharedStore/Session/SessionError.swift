@@ -9,7 +9,8 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// A file beside the data file (lock file, `.management`, `.note`) is in the way or cannot be used.
-    case sideFile(path: String, reason: String)
+    /// `code` is the `errno` of the call that failed, 0 where none did.
+    case sideFile(path: String, reason: String, code: Int32 = 0)
     /// This build cannot share files with others, whatever the file.
     case unsupportedPlatform(reason: String)
     /// The lock file was made by a version of the software whose layout we do not know, or is damaged.
@@ -35,7 +36,7 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .sideFile(let path, let reason): "\(path): \(reason); this file belongs to the database beside it"
+        case .sideFile(let path, let reason, _): "\(path): \(reason); this file belongs to the database beside it"
         case .unsupportedPlatform(let reason): "sharing files is not possible: \(reason)"
         case .incompatibleLockFile(let path, let what, let ours, let theirs):
             "\(path): lock file has \(what) \(theirs), expected \(ours); it is held by another version of the software, or damaged"

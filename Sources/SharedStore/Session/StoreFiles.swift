@@ -13,10 +13,13 @@ public enum StoreFiles {
         let lockPath = SessionPaths(path).lock
         let descriptor: Int32
         do { descriptor = try SystemCalls.open(lockPath, O_RDWR | O_CREAT) } catch let error as SystemError {
+            if error.code == ENOENT, (try? SystemCalls.linkStatus(path: lockPath))?.isSymbolicLink == true {
+                throw SessionError.sideFile(path: lockPath, reason: "is a symbolic link that leads nowhere; remove it", code: error.code)
+            }
             if error.code == ENOENT || error.code == ENOTDIR {
                 throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: lockPath))
             }
-            throw SessionError.sideFile(path: lockPath, reason: "\(error.call): \(error.reason)")
+            throw SessionError.sideFile(path: lockPath, reason: "\(error.call): \(error.reason)", code: error.code)
         }
         defer { SystemCalls.close(descriptor) }
         guard try SystemCalls.tryLock(descriptor, exclusive: true, path: lockPath) else { return nil }

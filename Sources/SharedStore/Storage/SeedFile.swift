@@ -7,9 +7,13 @@ import SystemCalls
 /// `SeedDraft`.
 public enum SeedFile {
     /// Copies `seed` to `path` unless something is there; true where this call did it. The copy may be written by its owner.
-    /// - Throws: `OpenError` where the seed cannot be read, `SystemError` where the copy cannot be made.
+    /// - Throws: `OpenError` where the seed cannot be read, the folder of `path` is missing, or `path` is a directory; `SystemError`
+    ///   where the copy cannot be made.
     public static func install(_ seed: String, to path: String) throws -> Bool {
-        if exists(path) { return false }
+        if let standing = try? SystemCalls.linkStatus(path: path) {
+            if standing.isDirectory { throw OpenError.isDirectory(path: path) }
+            return false
+        }
         let source: SystemCalls.Descriptor
         do { source = try SystemCalls.open(seed, O_RDONLY | O_NONBLOCK) } catch let error as SystemError { throw OpenError(error, path: seed) }
         defer { SystemCalls.close(source) }
@@ -17,7 +21,10 @@ public enum SeedFile {
         if status.isDirectory { throw OpenError.isDirectory(path: seed) }
         if !status.isRegularFile { throw OpenError.notARegularFile(path: seed) }
         // As private as the seed, and writable by its owner.
-        let draft = try SeedDraft(for: path, mode: status.mode & 0o666 | 0o600)
+        let draft: SeedDraft
+        do { draft = try SeedDraft(for: path, mode: status.mode & 0o666 | 0o600) } catch let error as SystemError where error.code == ENOENT || error.code == ENOTDIR {
+            throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: path))
+        }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
         while true {
@@ -27,8 +34,6 @@ public enum SeedFile {
         }
         return try draft.place()
     }
-
-    private static func exists(_ path: String) -> Bool { (try? SystemCalls.linkStatus(path: path)) != nil }
 }
 
 /// A file in the making, beside the place that it is meant for: what installs seeds and what fetches them have this in common.

@@ -32,6 +32,7 @@ extension Command {
             .flag("force", "f", "Archive into ARCHIVE though it was made for a file of another path."),
             .keyFile,
         ] + ArchiveAddress.options,
+        needs: ["(--once | --follow)"],
         exitCodes: [(.tryAgain, "another archiver is at work there")],
         run: runArchive)
 
@@ -60,7 +61,7 @@ extension Command {
         name: "history",
         summary: "List the versions in an archive.",
         details: [
-            "One line a version, oldest first: number, when it was seen, bytes that changed, bytes that were stored, and how it came: a step, a whole "
+            "One line a version, oldest first, with tabs between: number, when it was seen, bytes that changed, bytes that were stored, and how it came: a step, a whole "
                 + "image, or by content where versions in between were missed. The last line says how many bytes were stored for each byte that changed.",
         ],
         operands: [.archive],
@@ -156,7 +157,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
 func archiveLine(_ status: Archiver.Status) -> String {
     var text = "\(Text.visible(status.place)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.source))"
     if let version = status.sourceVersion { text += ", \(version - min(version, status.version ?? 0)) behind" } else { text += ", not connected" }
-    text += "; \(status.versionCount) versions, write amplification \(Units.fixed(status.writeAmplification, 2))"
+    text += "; \(Text.count(status.versionCount, "version")), write amplification \(Units.fixed(status.writeAmplification, 2))"
     if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
     return text
 }
@@ -214,7 +215,7 @@ private func restoreAll(_ invocation: Invocation, _ place: any ArchivePlace, _ d
         return .ok
     }
     let count = try Archive.restoreAll(reader, to: destination, options: options)
-    try invocation.output.line("\(Text.visible(destination)): \(count) versions of \(Text.visible(reader.source))")
+    try invocation.output.line("\(Text.visible(destination)): \(Text.count(count, "version")) of \(Text.visible(reader.source))")
     return .ok
 }
 
@@ -237,13 +238,14 @@ private func runHistory(_ invocation: Invocation) throws -> ExitCode {
         ]).text)
         return .ok
     }
+    if !shown.isEmpty { try invocation.output.line("version\tseen\tchanged\tstored\tkind") }
     for entry in shown {
         let time = Units.text(nanosecondsSince1970: Int64(clamping: entry.time))
         let sizes = "\(Units.text(bytes: entry.plainByteCount))\t\(Units.text(bytes: entry.storedByteCount))"
         try invocation.output.line("\(entry.snapshot.version)\t\(time)\t\(sizes)\t\(name(entry.kind))")
     }
     try invocation.output.line(
-        "\(Text.visible(summary.source)): \(summary.versionCount) versions, \(summary.imageCount) images; \(Units.text(bytes: summary.changedByteCount)) changed, "
+        "\(Text.visible(summary.source)): \(Text.count(summary.versionCount, "version")), \(Text.count(summary.imageCount, "image")); \(Units.text(bytes: summary.changedByteCount)) changed, "
             + "\(Units.text(bytes: summary.storedByteCount)) stored, write amplification \(Units.fixed(amplification, 2))")
     return .ok
 }
@@ -262,6 +264,9 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
     let arguments = invocation.arguments
     let key = try Database.key(invocation)
     let reader = try ArchiveReader(place, key: key)
+    for name in ["immutable", "limit", "json"] where arguments.has(name) {
+        throw arguments.usageError("--\(name) is for files, and \(Text.visible(place.description)) is an archive")
+    }
     let scratch = arguments.string("scratch") ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var chosen = [try entry(invocation, reader)]
     if let every = try arguments.integer("every", in: 1...Int.max) {
@@ -283,7 +288,7 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
         if !report.isSound { isSound = false }
     }
     let address = Text.visible(reader.place.description), count = try reader.history().count
-    try invocation.output.line("\(address): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(count) versions checked")
+    try invocation.output.line("\(address): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(Text.count(count, "version")) checked")
     return isSound ? .ok : .damageFound
 }
 
@@ -319,7 +324,7 @@ private func runFollow(_ invocation: Invocation) throws -> ExitCode {
         onStatus: { status in
             // Where nobody reads the status any more, the follower goes on.
             var text = "\(Text.visible(status.destination)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.place))"
-            text += "; \(status.stepCount) steps, \(status.imageCount) images"
+            text += "; \(Text.count(status.stepCount, "step")), \(Text.count(status.imageCount, "image"))"
             if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
             _ = try? output.line(text)
             _ = try? output.flush()

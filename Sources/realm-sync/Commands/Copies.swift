@@ -61,11 +61,14 @@ private func makeCopy(_ invocation: Invocation, _ destination: String, mode: UIn
 
 private func runCompact(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE")
+    let key = try Database.key(invocation)
+    // No side file is made beside what is no database; and what is wrong is told as by all commands.
+    _ = try ImmutableFile(path: path, key: key)
     let before = try SystemCalls.status(path: path).size
     var options = StoreOptions()
     options.createsFile = false
-    options.encryptionKey = try Database.key(invocation)
-    let format = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: options.encryptionKey).layout.format }
+    options.encryptionKey = key
+    let format = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: key).layout.format }
     // To open it for writing would upgrade it, which nobody asked for.
     if format != Int(FileHeader.currentFormat) { throw OpenError.upgradeRequired(path: path, format: format) }
     options.label = "\(Program.name) compact"
@@ -82,12 +85,14 @@ private func runCompact(_ invocation: Invocation) throws -> ExitCode {
 private func runSeedBuild(_ invocation: Invocation) throws -> ExitCode {
     let seed = invocation.arguments.operand("SEED")
     try makeCopy(invocation, seed, mode: 0o444)
-    let report = try Verifier.verify(ImmutableFile(path: seed, key: try Database.key(invocation)))
+    let file = try ImmutableFile(path: seed, key: try Database.key(invocation))
+    let report = try Verifier.verify(file)
     guard report.isSound else {
         try? SystemCalls.unlink(seed)
         throw CommandFailure(.damageFound, "the source is damaged (\(report.findings.first.map { "\($0)" } ?? "unreadable")); run 'verify' on it")
     }
-    try invocation.output.line("\(Text.visible(seed)): \(report.objectCount) objects, \(Units.text(bytes: try SystemCalls.status(path: seed).size))")
+    let objectCount = try file.group.classTables().reduce(0) { $0 + $1.objectCount }
+    try invocation.output.line("\(Text.visible(seed)): \(Text.count(objectCount, "object")), \(Units.text(bytes: try SystemCalls.status(path: seed).size))")
     return .ok
 }
 

@@ -2,6 +2,8 @@ import SharedStore
 
 /// Commands that change how a file is encrypted, while nobody has it open.
 extension Command {
+    private static let key = "(--key-file K | --key-env NAME)"
+
     private static let replacement = "The file is replaced by a copy of its newest version without free space, after the copy was synced and verified: "
         + "whatever happens on the way, the path stands for the old file or the new one. Nobody may have the file open. Version and history "
         + "stay. The old content's blocks are not overwritten on the disk, and backups beside the file are left as they are."
@@ -12,10 +14,15 @@ extension Command {
         details: ["Makes FILE one that can only be read with the given key; 'keygen' makes one.", replacement],
         operands: [.file],
         options: [.keyFile],
+        needs: [key],
         run: { invocation in
             guard let key = try Database.key(invocation) else { throw missingKey(invocation, "with which to encrypt") }
-            do { return try changeKey(invocation, from: nil, to: key, "encrypted") } catch OpenError.notARealm(let path, .encrypted) {
-                throw CommandFailure(.badData, "\(path): is encrypted already, as it seems; 'rekey' gives it another key")
+            do { return try changeKey(invocation, from: nil, to: key, "encrypted") } catch OpenError.notARealm(let path, let content)
+                where content == .encrypted || content == .unknown {
+                let isReadable = (try? ImmutableFile(path: path, key: key)) != nil
+                throw CommandFailure(.badData, isReadable
+                    ? "\(path): is encrypted already, with this key"
+                    : "\(path): is encrypted already, with another key, or is no realm file; '\(Program.name) rekey' gives an encrypted file another key")
             }
         })
 
@@ -25,6 +32,7 @@ extension Command {
         details: ["Makes FILE one that can be read without a key.", replacement],
         operands: [.file],
         options: [.keyFile],
+        needs: [key],
         run: { invocation in
             guard let key = try Database.key(invocation) else { throw missingKey(invocation, "of the file") }
             return try changeKey(invocation, from: key, to: nil, "decrypted")
@@ -40,6 +48,7 @@ extension Command {
             .value("new-key-file", nil, "K", "Read the new key from file K."),
             .value("new-key-env", nil, "NAME", "Take the new key from the environment variable NAME."),
         ],
+        needs: [key, "(--new-key-file K | --new-key-env NAME)"],
         run: { invocation in
             guard let old = try Database.key(invocation) else { throw missingKey(invocation, "of the file") }
             guard let new = try Database.key(invocation, file: "new-key-file", environment: "new-key-env") else {

@@ -12,6 +12,7 @@ extension Command {
                 + "named after the file, or by --class, and an empty field is null. '-' reads standard input.",
             "Nothing is imported otherwise than it stands there: text that is no UTF-8, numbers that would lose digits, and names that stand "
                 + "twice are errors. In CSV, what begins with a zero or is too long for a number is text.",
+            "Of tables that are no classes, which 'export' writes as \"tables\" without their types, nothing can be made: such a text is refused.",
             "FILE must not exist; it appears whole or not at all. The way to make a seed file in a build job: export what you have, "
                 + "change the text, import it.",
         ],
@@ -52,7 +53,7 @@ private func runImport(_ invocation: Invocation) throws -> ExitCode {
     } catch let error as LimitError {
         throw CommandFailure(.badData, "\(Text.visible(textPath)): \(error)")
     }
-    try invocation.output.line("\(Text.visible(destination)): \(count) objects")
+    try invocation.output.line("\(Text.visible(destination)): \(Text.count(count, "object"))")
     return .ok
 }
 

@@ -48,6 +48,7 @@ extension Command {
             .value("keep-for", nil, "TIME", "Of --archive: keep what was the newest version at any moment within TIME."),
             .value("snapshot-interval", nil, "TIME", "Of --archive: make a whole image after so long, if anything was changed (1d)."),
         ] + ArchiveAddress.options,
+        needs: ["(--once | --follow)"],
         exitCodes: [(.tryAgain, "DEST is open, or another mirror is at work on it")],
         run: runMirror)
 }
@@ -92,7 +93,13 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
         } else { own.onMessage = { console.message("note: \(destination): \($0)") } }
         let final = own
         works.append(("\(destination)", { control in
-            try MirrorRun.run(from: source, to: destination, options: final, wire: wire, onStatus: { output.line(line($0)) }, control: control)
+            var isStopped = false
+            try MirrorRun.run(from: source, to: destination, options: final, wire: wire, onStatus: { output.line(line($0)) }, control: {
+                let request = control($0, $1)
+                if request == .stop { isStopped = true }
+                return request
+            })
+            if isOnce && !isStopped { output.line("\(Text.visible("\(destination)")): equal to \(Text.visible("\(source)"))") }
         }))
     }
     for place in archives {
@@ -227,7 +234,7 @@ extension SignalListener {
 private func line(_ status: MirrorFollower.Status) -> String {
     var text = "\(Text.visible(status.destination)): version \(status.version) of \(Text.visible(status.source))"
     if let version = status.sourceVersion { text += ", \(version > status.version ? version - status.version : 0) behind" } else { text += ", not connected" }
-    text += "; \(status.stepCount) steps, \(Units.text(bytes: status.byteCount)), \(status.imageCount) images"
+    text += "; \(Text.count(status.stepCount, "step")), \(Units.text(bytes: status.byteCount)), \(Text.count(status.imageCount, "image"))"
     if let seconds = status.secondsBehind, seconds > 0 { text += "; equal \(Units.text(seconds: seconds)) ago" }
     if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
     return text

@@ -12,8 +12,8 @@ extension Command {
                 + "$0, $1, ... or %@ stand for the values of --arg, in their order.",
         ],
         operands: [
-            .file, Operand(name: "CLASS", help: "The name of a class, as 'schema' shows it."),
-            Operand(name: "PREDICATE", count: .optional, help: "What must hold for an object to be shown, and in which order."),
+            .file, Operand(name: "CLASS", help: "The name of a class, or of a table that is none, as 'schema' shows it."),
+            Operand(name: "PREDICATE", count: .optional, mayBeEmpty: true, help: "What must hold for an object to be shown, and in which order."),
         ],
         options: [
             .value("arg", "a", "VALUE", "A value for the predicate: null, true, a number, else text; or JSON in the form of 'export'.", isRepeated: true),
@@ -25,6 +25,7 @@ extension Command {
             .keyFile, .immutable,
             .flag("json", "j", "Write the objects as a JSON array, in the form of 'export'."),
         ],
+        exitCodes: [(.noInput, "there is no such file or class"), (.usage, "the predicate is wrong, or a value of --arg is not used")],
         run: runQuery)
 }
 
@@ -36,7 +37,11 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
     let conditions = try arguments.strings("where").map { try Condition($0, table, database, arguments) }
     let values = try arguments.strings("arg").map { try QueryArgument(commandLine: $0, database.group) }
     let text = arguments.operands("PREDICATE").first ?? "TRUEPREDICATE"
-    let query = try Query(text, arguments: values, class: table.className ?? table.name, schema: GroupQuerySchema(database.group))
+    let schema = try GroupQuerySchema(database.group), className = table.className ?? table.name
+    let query = try Query(text, arguments: values, class: className, schema: schema)
+    if let last = arguments.strings("arg").last, (try? Query(text, arguments: values.dropLast(), class: className, schema: schema)) != nil {
+        throw arguments.usageError("option --arg: '\(last)' is one too many, the predicate has no place for it")
+    }
 
     if arguments.has("explain") {
         try invocation.output.write("\(try query.explain(in: database.group))\n")
@@ -98,7 +103,10 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
     }
     try lines.write(to: invocation.output)
     if lines.isEmpty { invocation.console.message("no object of \(table.className ?? table.name) matches") }
-    if hasMore { invocation.console.message("only the first \(limit) objects are shown; --limit 0 shows all") }
+    if hasMore {
+        invocation.console.message(
+            limit == 1 ? "only the first object is shown; --limit 0 shows all" : "only the first \(limit) objects are shown; --limit 0 shows all")
+    }
     return .ok
 }
 

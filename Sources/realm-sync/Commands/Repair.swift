@@ -32,7 +32,7 @@ extension Command {
         ],
         operands: [Operand(name: "FILE", help: "The damaged file."), Operand(name: "OUT", help: "The file to make.")],
         options: [.keyFile, .value("limit", "n", "N", "List at most N losses (100).")],
-        exitCodes: [(.ok, "nothing of the chosen version was lost"), (.damageFound, "something was lost"), (.cannotCreate, "OUT exists already")],
+        exitCodes: [(.ok, "nothing was lost"), (.damageFound, "something was lost, or a version newer than the one that was found"), (.cannotCreate, "OUT exists already")],
         run: runSalvage)
 }
 
@@ -59,7 +59,9 @@ private func runCompare(_ invocation: Invocation) throws -> ExitCode {
             try invocation.output.line("\(names): the same version, byte for byte")
         } else if let result {
             try invocation.output.line(
-                result.isEqual ? "\(names): the same \(result.objectCount) objects" : "\(names): \(result.differenceCount) differences, \(result.objectCount) objects in both")
+                result.isEqual
+                    ? "\(names): the same \(Text.count(result.objectCount, "object")), with all that is embedded in them"
+                    : "\(names): \(Text.count(result.differenceCount, "difference")), \(Text.count(result.objectCount, "object")) in both, embedded ones not counted")
         }
     }
     return result?.isEqual ?? true ? .ok : .damageFound
@@ -83,6 +85,24 @@ private func isSameVersion(_ a: Database, _ b: Database) throws -> Bool {
     return true
 }
 
+/// Says of a file in which nothing was found what may be the cause: the key, more often than damage.
+private func salvaged(_ path: String, _ key: EncryptionKey?, scratchFolder: String) throws -> Salvage {
+    do { return try Salvage(path: path, key: key, scratchFolder: scratchFolder) } catch let error as FormatError {
+        let name = Text.visible(path)
+        do { _ = try ImmutableFile(path: path, key: key) } catch let cause as OpenError {
+            switch cause {
+            case .notARealm(_, .unknown), .notARealm(_, .encrypted):
+                throw CommandFailure(.badData, "\(name): nothing of a realm file is in it; if it is encrypted, name its key with --key-file")
+            case .notARealm: throw cause
+            case .decryptionFailed(_, 0, _):
+                throw CommandFailure(.badData, "\(name): no version can be decrypted; the key is not that of the file, or all of it is damaged")
+            default: break
+            }
+        } catch {}
+        throw CommandFailure(.badData, "\(name): nothing can be rescued: \(error)")
+    }
+}
+
 private func runSalvage(_ invocation: Invocation) throws -> ExitCode {
     Ending.obeySignals()
     let arguments = invocation.arguments
@@ -90,7 +110,7 @@ private func runSalvage(_ invocation: Invocation) throws -> ExitCode {
     let limit = try arguments.integer("limit", in: 0...Salvage.lossCountMax) ?? 100
     if (try? SystemCalls.linkStatus(path: destination)) != nil { throw NewFile.exists(destination) }
     let key = try Database.key(invocation)
-    let salvage = try Salvage(path: path, key: key, scratchFolder: SystemCalls.parentDirectory(of: destination))
+    let salvage = try salvaged(path, key, scratchFolder: SystemCalls.parentDirectory(of: destination))
     let version = salvage.chosen.snapshot.version
     switch salvage.content {
     case .sound(let group):
@@ -109,11 +129,13 @@ private func runSalvage(_ invocation: Invocation) throws -> ExitCode {
         try? SystemCalls.unlink(destination)
         throw CommandFailure(.badData, "\(Text.visible(path)): what was made of it does not verify and was removed")
     }
+    for version in salvage.lostVersions { invocation.console.message("lost: \(version)") }
     for loss in salvage.losses.prefix(limit) { invocation.console.message("lost: \(loss)") }
-    if salvage.lossCount > min(limit, salvage.losses.count) { invocation.console.message("lost: \(salvage.lossCount - min(limit, salvage.losses.count)) more") }
+    let more = salvage.lossCount - salvage.lostVersions.count - min(limit, salvage.losses.count)
+    if more > 0 { invocation.console.message("lost: \(more) more") }
     for older in salvage.olderClasses { invocation.console.message("note: \(older.name) is that of version \(older.version)") }
     try invocation.output.line(
         "\(Text.visible(destination)): version \(version) of \(Text.visible(path)), found by \(salvage.chosen.origin.rawValue); "
-            + "\(salvage.objectCount) objects, \(salvage.lossCount) losses")
+            + "\(Text.count(salvage.objectCount, "object")), \(Text.count(salvage.lossCount, "loss", "losses"))")
     return salvage.lossCount == 0 ? .ok : .damageFound
 }

@@ -41,7 +41,8 @@ private func runService(_ invocation: Invocation) throws -> ExitCode {
         if arguments.has("check-config") {
             let configuration = try read()
             try invocation.output.line(
-                "\(path ?? "the options"): all is well: \(configuration.streams.count) mirrors and archives, \(configuration.directories.count) directories")
+                "\(path ?? "the options"): all is well: \(Text.count(configuration.streams.count, "mirror or archive", "mirrors and archives")), "
+                    + Text.count(configuration.directories.count, "directory", "directories"))
             return .ok
         }
         let log = ServiceLog { environment[$0] }

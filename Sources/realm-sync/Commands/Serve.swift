@@ -33,6 +33,7 @@ extension Command {
             .flag("allow-plain", nil, "Take in encrypted files although no key is given, and keep them plain."),
             .value("max-clients", nil, "N", "Serve at most N clients at once (4096)."),
         ],
+        needs: ["--root DIR", "(--cert FILE --key FILE --client-ca FILE | --psk-file FILE)"],
         exitCodes: [(.notPermitted, "the address may not be used"), (.usage, "a certificate, a secret or a rule cannot be used")],
         run: runServe)
 

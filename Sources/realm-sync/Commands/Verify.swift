@@ -24,6 +24,9 @@ extension Command {
 private func runVerify(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE")
     if ArchiveAddress.isPlace(path) { return try verifyArchive(invocation, ArchiveAddress.place(invocation, path)) }
+    for name in ["version", "every", "scratch", "endpoint", "region"] where invocation.arguments.has(name) {
+        throw invocation.arguments.usageError("--\(name) is for archives, and \(Text.visible(path)) is none")
+    }
     let limit = try invocation.arguments.integer("limit", in: 0...1_000_000) ?? 100
     var options = VerifierOptions()
     options.findingLimit = limit
@@ -50,7 +53,16 @@ private func report(_ invocation: Invocation, _ path: String, _ options: Verifie
                                 physicalSize: nil, header: nil, options: options)
         }
     }
-    if let key { return try verifyEncrypted(path, key, options) }
+    if let key {
+        do { return try verifyEncrypted(path, key, options) } catch let error as OpenError {
+            // What is wrong with header or top is a finding, as of a plain file; a wrong key is none.
+            guard error.isDamage else { throw error }
+            let mapping = try FileMapping.open(path: path, key: key)
+            return try withExtendedLifetime(mapping) {
+                try Verifier.verify(wholeFile: mapping.memory, byteCount: mapping.byteCount, options: options)
+            }
+        }
+    }
     // What does not even begin like a realm file is no damaged one: another file, or one that wants its key.
     do { _ = try ImmutableFile(path: path) } catch let error as OpenError { if case .notARealm = error { throw error } } catch {}
     return try verifyAlone(path, options)
@@ -66,6 +78,16 @@ private func verifyAlone(_ path: String, _ options: VerifierOptions) throws -> V
         if Array(mapping.bytes.prefix(FileHeader.byteCount)) == header { return report }
     }
     throw CommandFailure(.tryAgain, "\(path): was written to while it was read; try again, or stop those who write")
+}
+
+private extension OpenError {
+    /// The file's own fault, of the kind that verification tells of in findings.
+    var isDamage: Bool {
+        switch self {
+        case .tooSmall, .oddSize, .truncated, .damaged: true
+        default: false
+        }
+    }
 }
 
 /// Verifies an encrypted file that nobody writes to.
@@ -88,13 +110,14 @@ func verifyEncrypted(_ path: String, _ key: EncryptionKey, _ options: VerifierOp
 }
 
 private func summary(_ report: VerificationReport, _ path: String) -> String {
-    let seen = "\(report.tableCount) tables, \(report.objectCount) objects, \(report.nodeCount) nodes, "
+    // Tables of the object layer itself have rows too.
+    let seen = "\(Text.count(report.objectCount, "row")) in \(Text.count(report.tableCount, "table")), \(Text.count(report.nodeCount, "node")), "
         + "\(Units.text(bytes: report.nodeByteCount)) used, \(Units.text(bytes: report.freeByteCount)) free, "
         + Units.text(seconds: Double(report.elapsedNanoseconds) / 1e9)
-    let warnings = report.warningCount == 0 ? "" : ", \(report.warningCount) warnings"
+    let warnings = report.warningCount == 0 ? "" : ", \(Text.count(report.warningCount, "warning"))"
     if report.isSound { return "\(Text.visible(path)): sound\(warnings) (\(seen))" }
     let end = report.isComplete ? "" : ", and the check could not be finished"
-    return "\(Text.visible(path)): damaged: \(report.errorCount) errors\(warnings)\(end) (\(seen))"
+    return "\(Text.visible(path)): damaged: \(Text.count(report.errorCount, "error"))\(warnings)\(end) (\(seen))"
 }
 
 private func json(_ report: VerificationReport, _ path: String) -> JSONText {

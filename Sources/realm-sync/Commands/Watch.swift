@@ -1,3 +1,4 @@
+import Glibc
 import Notifier
 import SharedStore
 import Synchronization
@@ -9,7 +10,7 @@ extension Command {
         summary: "Print a line for every committed version as it happens, until interrupted.",
         details: [
             "Versions that follow each other quickly may come as one line, with the last of them. The file may be replaced, deleted "
-                + "and made anew meanwhile; that is told too.",
+                + "and made anew meanwhile, or be cut to nothing; that is told too. It ends when nobody reads its output any more.",
         ],
         operands: [.file],
         options: [
@@ -25,8 +26,15 @@ private func runWatch(_ invocation: Invocation) throws -> ExitCode {
     let signals = try SignalListener([.interrupt, .terminate, .hangup])
     var attachment = try Attachment(invocation)
     try writer.write(.committed(version: attachment.firstVersion))
+    let path = invocation.arguments.operand("FILE")
+    var isEmpty = false
     while !writer.isDone, signals.next() == nil {
-        guard signals.wait(orReadable: [attachment.descriptor]) else { continue }
+        signals.wait(orReadable: [attachment.descriptor], milliseconds: 1000)
+        // Neither of the two is an event: nobody commits when a file is cut to nothing, or when the reader of our output goes.
+        if !OutputStream.hasReader(STDOUT_FILENO) { return .ok }
+        let wasEmpty = isEmpty
+        isEmpty = (try? SystemCalls.status(path: path))?.size == 0
+        if isEmpty && !wasEmpty, !writer.isDone { try writer.writeEmptied() }
         for event in attachment.subscription.takeEvents() where !writer.isDone {
             try writer.write(event)
             guard event == .fileReplaced || event == .fileAppeared else { continue }
@@ -110,16 +118,23 @@ private final class EventWriter {
 
     var isDone: Bool { remaining == 0 }
 
-    /// Writes one line at once, so that a program that reads it learns of the event as it happens.
+    /// The file has no bytes any more: who has it open cannot go on.
+    func writeEmptied() throws { try write("emptied", nil) }
+
     func write(_ event: Notifier.Event) throws {
-        remaining -= 1
-        let time = Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds())
         let (name, version): (String, UInt64?) = switch event {
         case .committed(let version): ("version", version)
         case .fileReplaced: ("replaced", nil)
         case .fileDeleted: ("deleted", nil)
         case .fileAppeared: ("appeared", nil)
         }
+        try write(name, version)
+    }
+
+    /// Writes one line at once, so that a program that reads it learns of the event as it happens.
+    private func write(_ name: String, _ version: UInt64?) throws {
+        remaining -= 1
+        let time = Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds())
         if isJSON {
             let members: [(String, JSONText)] = [("time", .string(time)), ("event", .string(name)), ("version", JSONText(version))]
             try output.line(JSONText.object(members).text)

@@ -204,45 +204,44 @@ struct ConfigurationBuilder {
 
     private mutating func stream(_ values: Values, _ section: ConfigurationText.Section, _ kind: ConfigurationSection) -> StreamSpecification? {
         let targetKey = kind == .mirror ? "destination" : "archive"
-        guard let source = values["source"], let target = values[targetKey] else {
-            for key in ["source", targetKey] where values[key] == nil { complain(section.place, "[\(section.title)] has no \(key)") }
-            return nil
-        }
-        let from = place(source), to = place(target)
+        let source = values["source"], target = values[targetKey]
+        for key in ["source", targetKey] where values[key] == nil { complain(section.place, "[\(section.title)] has no \(key)") }
+        // What else is wrong is told too.
+        let from = source.map { place($0) } ?? "", to = target.map { place($0) } ?? ""
         var stream = StreamSpecification(name: section.name, source: from, target: kind == .mirror ? .file(to) : .archive(to))
         fill(&stream, values)
-        if kind == .mirror, StreamSpecification.isRemote(from), StreamSpecification.isRemote(to) {
+        if kind == .mirror, let target, StreamSpecification.isRemote(from), StreamSpecification.isRemote(to) {
             complain(target.place, "source and destination are both on another machine; one of them must be here")
         }
-        if kind == .archive, StreamSpecification.isRemote(from) { complain(source.place, "the source of an archive must be a file of this machine") }
-        return isEnabled(values) ? stream : nil
+        if kind == .archive, let source, StreamSpecification.isRemote(from) {
+            complain(source.place, "the source of an archive must be a file of this machine")
+        }
+        return isEnabled(values) && source != nil && target != nil ? stream : nil
     }
 
     private mutating func directory(_ values: Values, _ section: ConfigurationText.Section) -> DirectorySpecification? {
-        guard let source = values["source"] else {
-            complain(section.place, "[\(section.title)] has no source")
-            return nil
-        }
-        let target: StreamSpecification.Target
+        let source = values["source"]
+        if source == nil { complain(section.place, "[\(section.title)] has no source") }
+        var target: StreamSpecification.Target?
         switch (values["destination"], values["archive"]) {
         case (let entry?, nil): target = .file(place(entry))
         case (nil, let entry?): target = .archive(place(entry))
         case (nil, nil):
             complain(section.place, "[\(section.title)] needs a destination or an archive")
-            return nil
         case (_, let entry?):
             complain(entry.place, "[\(section.title)] has a destination and an archive; write two sections")
-            return nil
         }
-        var template = StreamSpecification(name: section.name, source: "", target: target)
+        // What else is wrong is told too.
+        var template = StreamSpecification(name: section.name, source: "", target: target ?? .file(""))
         fill(&template, values)
-        var directory = DirectorySpecification(name: section.name, folder: path(source) ?? source.value, template: template)
+        let folder = source.map { path($0) ?? $0.value } ?? ""
+        var directory = DirectorySpecification(name: section.name, folder: folder, template: template)
         while directory.folder.count > 1, directory.folder.hasSuffix("/") { directory.folder.removeLast() }
         if !values.all("pattern").isEmpty { directory.patterns = values.all("pattern").map(\.value) }
         directory.excludes = values.all("exclude").map(\.value)
         directory.isRecursive = flag(values["recursive"]) ?? false
         directory.scanInterval = max(.milliseconds(100), duration(values["scan-interval"]) ?? directory.scanInterval)
-        return isEnabled(values) ? directory : nil
+        return isEnabled(values) && source != nil && target != nil ? directory : nil
     }
 
     private mutating func isEnabled(_ values: Values) -> Bool { flag(values["enabled"]) ?? true }

@@ -116,6 +116,23 @@ final class OverviewTests: RealmTestCase {
         XCTAssertEqual(Realm.Configuration.defaultConfiguration.inMemoryIdentifier, name)
     }
 
+    func testF335_theDefaultFolderFollowsTheEnvironment() throws {
+        let before = ["XDG_DATA_HOME", "HOME"].map { ($0, ProcessInfo.processInfo.environment[$0]) }
+        defer { for (name, value) in before { if let value { setenv(name, value, 1) } else { unsetenv(name) } } }
+        func folder() throws -> String { try XCTUnwrap(Realm.Configuration().fileURL).deletingLastPathComponent().path }
+        let program = ProcessInfo.processInfo.processName
+        setenv("HOME", "/tmp/a-home", 1)
+        setenv("XDG_DATA_HOME", "/tmp/a-data-home", 1)
+        XCTAssertEqual(try folder(), "/tmp/a-data-home/\(program)")
+        setenv("XDG_DATA_HOME", "not/absolute", 1)
+        XCTAssertEqual(try folder(), "/tmp/a-home/.local/share/\(program)")
+        unsetenv("XDG_DATA_HOME")
+        XCTAssertEqual(try folder(), "/tmp/a-home/.local/share/\(program)")
+        unsetenv("HOME")
+        XCTAssertTrue(try folder().hasSuffix("/.local/share/\(program)"))
+        XCTAssertFalse(try folder().hasPrefix("/tmp/a-home"))
+    }
+
     func testF038_F335_theDefaultFile() throws {
         let scratch = ScratchDirectory()
         let before = ProcessInfo.processInfo.environment["XDG_DATA_HOME"]

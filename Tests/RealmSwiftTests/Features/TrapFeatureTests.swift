@@ -3,7 +3,7 @@ import XCTest
 /// What stops the process, and with which message. Each case runs in a process of its own.
 final class TrapFeatureTests: XCTestCase {
     func testF060_aKeyThatIsTaken() {
-        assertTraps("key taken", "type 'Dog'", "existing primary key value")
+        assertTraps("key taken", "type 'Dog'", "existing primary key value", "`update: .modified`")
         assertTraps("key taken, by create", "existing primary key value '7'")
     }
 

@@ -47,7 +47,7 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         let fd = try SystemCalls.open(path, O_RDONLY)
         defer { SystemCalls.close(fd) }
         let status = try SystemCalls.status(fd, path: path)
-        guard status.isRegularFile || status.isFIFO else { throw EncryptionKeyError.notAKeyFile(path) }
+        guard status.isRegularFile || status.isFIFO else { throw EncryptionKeyError.notAFile(path) }
         if status.isRegularFile && status.mode & 0o077 != 0 && !allowReadableByOthers {
             throw EncryptionKeyError.readableByOthers(path: path, mode: status.mode & 0o777)
         }
@@ -106,6 +106,8 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
 public enum EncryptionKeyError: Error, Equatable, Sendable, CustomStringConvertible {
     case wrongLength(Int)
     case notAKeyFile(String)
+    /// A directory or a device.
+    case notAFile(String)
     case readableByOthers(path: String, mode: UInt32)
     case variableNotSet(String)
     case notAKeyVariable(String)
@@ -114,6 +116,7 @@ public enum EncryptionKeyError: Error, Equatable, Sendable, CustomStringConverti
     public var description: String {
         switch self {
         case .wrongLength(let n): "an encryption key has 64 bytes, this one has \(n)"
+        case .notAFile(let path): "\(path) is a directory or a device, no key file; name a file with 64 bytes or 128 hex digits"
         case .notAKeyFile(let path): "\(path) holds neither 64 bytes nor 128 hex digits"
         case .readableByOthers(let path, let mode): "\(path) can be read by others (mode \(String(mode, radix: 8))): run chmod 600 on it"
         case .variableNotSet(let name): "the environment variable \(name) is not set"

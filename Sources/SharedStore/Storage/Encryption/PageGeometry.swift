@@ -17,6 +17,8 @@ public enum PageGeometry {
     @inline(__always) public static func entryPosition(page: Int) -> Int { page / 64 * blockByteCount + page % 64 * 64 }
     /// Bytes of plain content that an encrypted file of `fileSize` bytes holds.
     public static func plainSize(fileSize s: Int) -> Int { s == 0 ? 0 : s - ((s / 4096 + 64) / 65) * 4096 }
+    /// Bytes of an encrypted file that ends behind the `plain`-th byte of content, which need not be the end of a page.
+    static func cutSize(plain n: Int) -> Int { n + (n + 64 * 4096 - 1) / (64 * 4096) * 4096 }
     /// Bytes of the encrypted file for `plain` bytes of content.
     public static func fileSize(plain n: Int) -> Int { filePosition((n + 4095) & ~4095) }
 }
