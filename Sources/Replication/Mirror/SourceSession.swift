@@ -25,14 +25,25 @@ final class SourceSession {
     /// V2, and when it was seen: handed to the target, which has not said yet that it has it.
     var pending: (held: HeldSnapshot, seen: UInt64)?
 
+    /// No side file is made beside what is no database, or has another key. A file that is being made is joined, and what else may be
+    /// wrong is told by joining: it may be the work of somebody who commits meanwhile.
+    private static func refuseForeign(_ path: String, _ key: EncryptionKey?) throws {
+        guard let size = try? SystemCalls.status(path: path).size, size > 0 else { return }
+        do { _ = try ImmutableFile(path: path, key: key) } catch let error as OpenError {
+            switch error {
+            case .notARealm, .notEncrypted, .decryptionFailed: throw error
+            default: return
+            }
+        }
+    }
+
     /// - Parameters:
     ///   - label: the same for all that go on from one another.
     ///   - pinGrace: so long the version that is held stays when we are gone.
     init(_ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, onMessage: @escaping @Sendable (String) -> Void) throws {
         self.path = path
         self.pinGrace = pinGrace
-        // No side file is made beside what is no database, or has another key. One that is being made is joined.
-        if let size = try? SystemCalls.status(path: path).size, size > 0 { _ = try ImmutableFile(path: path, key: key) }
+        try SourceSession.refuseForeign(path, key)
         let participant = try SessionMembership.join(path, label: label, key: key, pinGrace: pinGrace)
         do {
             status = try SystemCalls.status(path: path)
