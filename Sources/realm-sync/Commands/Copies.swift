@@ -62,8 +62,6 @@ private func makeCopy(_ invocation: Invocation, _ destination: String, mode: UIn
 private func runCompact(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE")
     let key = try Database.key(invocation)
-    // No side file is made beside what is no database; and what is wrong is told as by all commands.
-    _ = try ImmutableFile(path: path, key: key)
     let before = try SystemCalls.status(path: path).size
     var options = StoreOptions()
     options.createsFile = false
