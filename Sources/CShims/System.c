@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -48,12 +49,23 @@ int64_t CShims_msync(void *a, size_t n, int flags) { RESULT(msync(a, n, flags));
 int64_t CShims_mlock(const void *a, size_t n) { RESULT(mlock(a, n)); }
 int64_t CShims_memory_file(const char *name) { RESULT(memfd_create(name, MFD_CLOEXEC)); }
 int64_t CShims_rename(const char *from, const char *to) { RESULT(rename(from, to)); }
+int64_t CShims_rename_after_looking(const char *from, const char *to) {
+    struct stat s;
+    if (lstat(to, &s) == 0) return -(int64_t)EEXIST;
+    if (errno != ENOENT) return -(int64_t)errno;
+    return CShims_rename(from, to);
+}
+int64_t CShims_may_write(const char *path) { RESULT(faccessat(AT_FDCWD, path, W_OK, AT_EACCESS)); }
 int64_t CShims_rename_exclusive(const char *from, const char *to) {
     int64_t r = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1 /* RENAME_NOREPLACE */);
     if (r == 0) return 0;
     if (errno != EINVAL && errno != ENOSYS) return -(int64_t)errno;
     // A file system without the flag: a hard link fails just as well when the name exists.
-    if (link(from, to) != 0) return -(int64_t)errno;
+    if (link(from, to) != 0) {
+        // FAT and its kin have no second names.
+        if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return CShims_rename_after_looking(from, to);
+        return -(int64_t)errno;
+    }
     unlink(from);
     return 0;
 }

@@ -215,7 +215,8 @@ public final class Store: Sendable {
         if path.isEmpty { return nil }
         let state = SessionPaths(path).mirrorState
         guard (try? SystemCalls.linkStatus(path: state)) != nil else { return nil }
-        let line = (LockHolder.read(state) ?? "").split(separator: "\n").first { $0.hasPrefix("source ") }
+        let text = (try? SideFile.text(state, byteCountMax: 65_536)) ?? ""
+        let line = text.split(separator: "\n").first { $0.hasPrefix("source ") }
         return line.map { String($0.dropFirst("source ".count)) } ?? "another file"
     }
 

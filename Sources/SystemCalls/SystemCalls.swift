@@ -120,6 +120,12 @@ public enum SystemCalls {
         }
     }
 
+    /// Throws unless the process, with the rights that it has now, may write to the file; EACCES or EROFS where it may not.
+    public static func requireWritable(_ path: String) throws {
+        try SystemCallInterception.ask("faccessat", path)
+        _ = try check("faccessat", path) { CShims_may_write(path) }
+    }
+
     // MARK: Reading and writing
 
     /// Reads until `buffer` is full or the file ends; returns the number of bytes read.
@@ -263,9 +269,17 @@ public enum SystemCalls {
     }
 
     /// Renames only if `to` does not exist; EEXIST otherwise.
+    ///
+    /// On file systems that can neither do this in one step nor have second names for a file, the absence is looked at before an ordinary
+    /// rename: who makes a file of this name in between loses it. Callers hold a lock that keeps their own kind away.
     public static func renameExclusively(_ from: String, to: String) throws {
         try SystemCallInterception.ask("rename", to, source: from)
         _ = try check("rename", to) { CShims_rename_exclusive(from, to) }
+    }
+
+    /// The last way of `renameExclusively`.
+    static func renameAfterLooking(_ from: String, to: String) throws {
+        _ = try check("rename", to) { CShims_rename_after_looking(from, to) }
     }
 
     /// One more name for a file; EEXIST where `to` exists, EPERM where the file system has no hard links.

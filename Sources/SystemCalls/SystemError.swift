@@ -16,7 +16,10 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// The system's text for `code`, for example "No space left on device".
-    public var reason: String { String(cString: strerror(code)) }
+    public var reason: String {
+        let text = String(cString: strerror(code))
+        return code == EMFILE ? text + " in this process; raise its limit (ulimit -n) or close some" : text
+    }
 
     public var description: String {
         path.isEmpty ? "\(call): \(reason)" : "\(call) \(path): \(reason)"

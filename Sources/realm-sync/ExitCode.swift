@@ -129,7 +129,7 @@ struct Failure {
 
     private static func code(_ error: MirrorError) -> ExitCode {
         switch error {
-        case .sameFile, .loop: .usage
+        case .sameFile, .loop, .unsuitable: .usage
         case .busy, .inUse, .changedMeanwhile: .tryAgain
         case .notJoinable: .notPermitted
         case .notThisMirror, .diverged: .cannotCreate

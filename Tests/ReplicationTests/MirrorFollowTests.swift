@@ -193,7 +193,7 @@ final class MirrorFollowTests: MirrorTestCase {
         let mirror = try mirror()
         awaitVersion(version(writer))
         try assertEqualAtTheEnd()
-        XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".part"))
+        XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".management/mirror.part"))
         stop(mirror)
         writer.finish()
     }

@@ -17,7 +17,7 @@ final class MirrorSpaceTests: MirrorTestCase {
         let name = replica
         SystemCallInterception.hook = { call in
             let writes = ["pwrite64", "fallocate"].contains(call.name)
-            return writes && (call.path == name || call.path == name + ".part") ? ENOSPC : nil
+            return writes && (call.path == name || call.path == name + ".management/mirror.part") ? ENOSPC : nil
         }
     }
 

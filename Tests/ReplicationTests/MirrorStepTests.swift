@@ -291,7 +291,7 @@ final class MirrorStepTests: MirrorTestCase {
             XCTAssertThrowsError(try Mirror.once(source: source, destination: replica), name)
             SystemCallInterception.hook = nil
             XCTAssertFalse(FileManager.default.fileExists(atPath: replica), name)
-            XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".part"), name)
+            XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".management/mirror.part"), name)
         }
         _ = try Mirror.once(source: source, destination: replica)
         try assertSound(replica)

@@ -121,7 +121,7 @@ final class WireProcessTests: WireTestCase {
         try assertReplicaEquals(store)
         stop(mirror)
         stop(server.process)
-        XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".part"))
+        XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".management/mirror.part"))
         try store.close()
         try sound("at the end")
     }

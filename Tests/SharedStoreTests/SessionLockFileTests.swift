@@ -54,7 +54,11 @@ final class SessionLockFileTests: XCTestCase {
     }
 
     func testAStaleFileOfAnyContentIsInitialisedAfresh() throws {
-        for content in [[], [1], [UInt8](repeating: 0xA5, count: 100), [UInt8](repeating: 0xFF, count: 5000)] as [[UInt8]] {
+        let contents: [[UInt8]] = [
+            [], [1], [UInt8](repeating: 0, count: 5000), [UInt8](repeating: 0xA5, count: LockFile.initialByteCount), [UInt8](repeating: 0xFF, count: LockFile.initialByteCount + 1280),
+            [1, 40, 48, 0, 24, 2, 13, 0], [0, 44, 48, 1] + [UInt8](repeating: 0, count: 1000),
+        ]
+        for content in contents {
             let scratch = ScratchDirectory()
             XCTAssert(FileManager.default.createFile(atPath: scratch.file("a.realm.lock"), contents: Data(content)))
             let file = try open(scratch)

@@ -205,7 +205,7 @@ class SessionParticipantTests: XCTestCase {
     // MARK: Recipes 5, 7, 8: stale state
 
     func testStaleLockFilesOfAllKindsGiveAFreshSession() throws {
-        for content in [[], [UInt8](repeating: 0x5A, count: 100), [UInt8](repeating: 0xFF, count: 1728)] as [[UInt8]] {
+        for content in [[], [UInt8](repeating: 0, count: 100), [UInt8](repeating: 0xFF, count: LockFile.initialByteCount)] as [[UInt8]] {
             try Data(content).write(to: URL(fileURLWithPath: path + ".lock"))
             let participant = try open(path)
             XCTAssertTrue(participant.attachedAs.isInitiator)

@@ -29,6 +29,8 @@ int64_t CShims_mlock(const void *address, size_t length);
 int64_t CShims_memory_file(const char *name);
 int64_t CShims_rename(const char *from, const char *to);
 int64_t CShims_rename_exclusive(const char *from, const char *to);
+int64_t CShims_rename_after_looking(const char *from, const char *to);
+int64_t CShims_may_write(const char *path);
 int64_t CShims_link(const char *from, const char *to);
 int64_t CShims_unlink(const char *path);
 int64_t CShims_rmdir(const char *path);

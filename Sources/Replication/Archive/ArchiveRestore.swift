@@ -167,6 +167,7 @@ extension Archive {
     public static func restore(
         _ reader: ArchiveReader, _ entry: ArchiveEntry, to destination: String, options: RestoreOptions = RestoreOptions()
     ) throws -> Restored {
+        try MirrorPlace.requireNoSideName(destination)
         if !options.force, MirrorImage.exists(destination) { throw ArchiveError.destinationExists(path: destination) }
         let temporary = "\(destination).part-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         do {

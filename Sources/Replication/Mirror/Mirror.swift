@@ -18,6 +18,9 @@ public enum Mirror {
         public var onMessage: @Sendable (String) -> Void = { _ in }
         /// Called now and then during an image; what it throws ends the work.
         public var onProgress: @Sendable (Progress) throws -> Void = { _ in }
+        /// Told of the file in which an image is being made, and with nil that there is none any more: whoever ends the process in between
+        /// removes it.
+        public var onTemporaryFile: @Sendable (_ path: String?) -> Void = { _ in }
         /// For so long after this mirror has ended, by itself or killed, its version of the source stays, so that the next mirror goes on
         /// without a new image. It costs the source the space that is freed meanwhile.
         public var pinGrace = Duration.seconds(900)
@@ -56,6 +59,7 @@ public enum Mirror {
             if standing != .absent, try StoreFiles.withExclusiveAccess(destination, {}) == nil {
                 throw MirrorError.inUse(destination: destination, holders: MirrorImage.holders(destination))
             }
+            if standing == .ours && !options.force { try MirrorPlace.requireOneName(destination) }
             var replaced: Snapshot?
             if standing == .ours {
                 let (found, reason) = try look(destination, options.destinationKey)
@@ -135,6 +139,8 @@ public enum Mirror {
             throw MirrorError.sourceDamaged(source: source, reason: "\(error)")
         }
         let temporary = MirrorImage.temporaryPath(destination)
+        options.onTemporaryFile(temporary)
+        defer { options.onTemporaryFile(nil) }
         // We hold the mirror lock, so a file of this name is what a killed mirror has left.
         do { try SystemCalls.unlink(temporary) } catch let error as SystemError where error.code == ENOENT {}
         try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary, key: options.destinationKey, mode: status.mode & 0o666 | 0o600, format: format) {
@@ -208,7 +214,8 @@ public enum Mirror {
 
     /// Refuses one file with two names, and loops of mirrors.
     static func checkPair(_ source: String, _ destination: String) throws {
-        if FileIdentity.isSame(source, destination) { throw MirrorError.sameFile(source: source, destination: destination) }
+        if !destination.isEmpty, FileIdentity.isSame(source, destination) { throw MirrorError.sameFile(source: source, destination: destination) }
+        try MirrorPlace.check(source: source, destination: destination)
         var at = source
         for _ in 0..<loopLengthMax {
             guard let state = try? MirrorState.read(replica: at) else { return }

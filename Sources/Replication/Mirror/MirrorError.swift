@@ -4,6 +4,8 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
     case sameFile(source: String, destination: String)
     /// The source is itself, perhaps by way of others, a mirror of the replica.
     case loop(source: String, destination: String)
+    /// The replica's name must not be used, or not be replaced.
+    case unsuitable(destination: String, reason: String)
     /// Another mirror writes to the replica.
     case busy(destination: String, holder: String)
     /// Somebody has the replica open, so that it cannot be replaced.
@@ -28,6 +30,7 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
         case .sameFile(let source, let destination): "\(source) and \(destination) are the same file; name another one as the mirror"
         case .loop(let source, let destination):
             "\(source) is itself mirrored from \(destination); a loop of mirrors cannot be, promote one of them first"
+        case .unsuitable(let destination, let reason): "\(destination): \(reason)"
         case .busy(let destination, let holder): "\(destination): another mirror is at work on it: \(holder)"
         case .inUse(let destination, let holders):
             "\(destination): cannot be replaced while it is open\(holders.isEmpty ? "" : ": \(holders)"); close it there and try again"

@@ -17,7 +17,9 @@ import SystemCalls
 enum MirrorImage {
     private static let chunkByteCount = 1 << 20
 
-    static func temporaryPath(_ destination: String) -> String { destination + ".part" }
+    /// In the directory that is ours, under the mirror lock: a file of this name is a left-over of a mirror, whoever names what beside the
+    /// replica.
+    static func temporaryPath(_ destination: String) -> String { SessionPaths(destination).management + "/mirror.part" }
 
     /// Writes the image of `snapshot` to `path`, which must not exist, and syncs it.
     ///
@@ -27,7 +29,7 @@ enum MirrorImage {
         memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, key: EncryptionKey? = nil, mode: UInt32 = 0o600, format: UInt8 = FileHeader.currentFormat,
         progress: (Int, Int) throws -> Void = { _, _ in }
     ) throws {
-        let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL, mode: mode)
+        let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
         let file = backend(descriptor, path, key)
         do {
             defer { file.close() }
@@ -141,7 +143,7 @@ enum MirrorImage {
         let folder = SessionPaths(path).participants
         let names = ((try? SystemCalls.names(inDirectory: folder)) ?? []).filter { $0.hasSuffix(".participant") }
         let processes = names.compactMap { name -> String? in
-            guard let descriptor = try? SystemCalls.open(folder + "/" + name, O_RDONLY) else { return nil }
+            guard let descriptor = try? SideFile.open(folder + "/" + name, O_RDONLY) else { return nil }
             defer { SystemCalls.close(descriptor) }
             guard (try? SystemCalls.isDescriptionLocked(descriptor, path: name)) == true else { return nil }
             return name.split(separator: "-").first.map { "process \($0)" }

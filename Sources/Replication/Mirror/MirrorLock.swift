@@ -40,13 +40,14 @@ final class MirrorLock {
         for _ in 0..<attemptsMax {
             if try MirrorState.makeManagementDirectory(paths) { made = true }
             let descriptor: SystemCalls.Descriptor
-            do { descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT) } catch let error as SystemError where error.code == ENOENT { continue }
+            do { descriptor = try SideFile.open(path, O_RDWR | O_CREAT) } catch let error as SystemError where error.code == ENOENT { continue }
             do {
                 guard try SystemCalls.tryDescriptionLock(descriptor, path: path) else {
                     throw MirrorError.busy(destination: destination, holder: MirrorLock.content(descriptor, path))
                 }
                 let status = try SystemCalls.status(descriptor, path: path)
                 if let named = try? SystemCalls.status(path: path), named.inode == status.inode, named.device == status.device {
+                    try MirrorLock.requireOurs(descriptor, path)
                     try SystemCalls.truncate(descriptor, to: 0, path: path)
                     try Array(text.utf8).withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0, path: path) }
                     return descriptor
@@ -62,12 +63,25 @@ final class MirrorLock {
 
     private static let attemptsMax = 100
 
+    /// The file is emptied next: it must hold nothing but what a mirror has written, or what a power cut has made of that.
+    private static func requireOurs(_ descriptor: SystemCalls.Descriptor, _ path: String) throws {
+        let size = try SystemCalls.status(descriptor, path: path).size
+        var bytes = [UInt8](repeating: 0, count: min(size, byteCountMax))
+        let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }
+        let isBlank = bytes[..<count].allSatisfy { $0 == 0 }
+        if size <= byteCountMax && (isBlank || String(decoding: bytes[..<count], as: UTF8.self).contains(" by process ")) { return }
+        throw SessionError.sideFile(path: path, reason: "holds something else than the name of a mirror and is left as it is; remove it")
+    }
+
+    /// Paths in the purpose, and a line about the holder.
+    private static let byteCountMax = 16_384
+
     private static func path(_ destination: String) -> String { SessionPaths(destination).management + "/mirror.lock" }
 
     /// Who holds the lock of a replica; nil where nobody does.
     static func holder(of destination: String) -> String? {
         let path = path(destination)
-        guard let descriptor = try? SystemCalls.open(path, O_RDONLY) else { return nil }
+        guard let descriptor = try? SideFile.open(path, O_RDONLY) else { return nil }
         defer { SystemCalls.close(descriptor) }
         guard (try? SystemCalls.isDescriptionLocked(descriptor, path: path)) == true else { return nil }
         return content(descriptor, path)

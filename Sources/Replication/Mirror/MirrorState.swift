@@ -54,10 +54,41 @@ public struct MirrorState: Equatable, Sendable {
 
     public static func == (a: MirrorState, b: MirrorState) -> Bool { a.text == b.text }
 
+    /// A path with the end of a line in it has a key of its own, so that it cannot pass for other lines; `\\`, `\n` and `\r` stand for
+    /// themselves and the ends of lines there.
+    private var sourceLine: String {
+        if !source.unicodeScalars.contains(where: { MirrorState.endsLine($0) }) { return "source \(source)" }
+        var escaped = ""
+        for scalar in source.unicodeScalars {
+            switch scalar {
+            case "\\": escaped += "\\\\"
+            case "\n": escaped += "\\n"
+            case "\r": escaped += "\\r"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return "source-escaped \(escaped)"
+    }
+
+    private static func endsLine(_ scalar: Unicode.Scalar) -> Bool { scalar == "\n" || scalar == "\r" }
+
+    private static func unescaped(_ text: Substring) -> String {
+        var out = "", isEscaped = false
+        for scalar in text.unicodeScalars {
+            if !isEscaped, scalar == "\\" {
+                isEscaped = true
+                continue
+            }
+            out.unicodeScalars.append(isEscaped && scalar == "n" ? "\n" : isEscaped && scalar == "r" ? "\r" : scalar)
+            isEscaped = false
+        }
+        return out
+    }
+
     var text: String {
         """
         \(MirrorState.magic)
-        source \(source)
+        \(sourceLine)
         source-file \(sourceDevice) \(sourceInode)
         lineage \(lineage.0) \(lineage.1)
         sequence \(sequence)
@@ -87,7 +118,7 @@ public struct MirrorState: Equatable, Sendable {
         guard text.hasPrefix(MirrorState.magic + "\n") else {
             throw MirrorError.damagedState(path: path, reason: "this is no state of a mirror, or one of a newer program")
         }
-        source = String(try value("source"))
+        source = try lines["source-escaped"].map { MirrorState.unescaped($0) } ?? String(try value("source"))
         let file = try numbers("source-file", 2), lineage = try numbers("lineage", 2), version = try numbers("version", 3)
         (sourceDevice, sourceInode) = (file[0], file[1])
         self.lineage = (lineage[0], lineage[1])
@@ -112,7 +143,7 @@ public struct MirrorState: Equatable, Sendable {
     public static func read(replica path: String) throws -> MirrorState? {
         let statePath = SessionPaths(path).mirrorState
         let descriptor: SystemCalls.Descriptor
-        do { descriptor = try SystemCalls.open(statePath, O_RDONLY) } catch let error as SystemError
+        do { descriptor = try SideFile.open(statePath, O_RDONLY) } catch let error as SystemError
             where error.code == ENOENT || error.code == ENOTDIR { return nil }
         defer { SystemCalls.close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: byteCountMax)
@@ -126,7 +157,7 @@ public struct MirrorState: Equatable, Sendable {
         let paths = SessionPaths(path)
         let temporary = paths.mirrorState + ".part"
         try MirrorState.makeManagementDirectory(paths)
-        let descriptor = try SystemCalls.open(temporary, O_WRONLY | O_CREAT | O_TRUNC)
+        let descriptor = try SideFile.create(temporary)
         do {
             defer { SystemCalls.close(descriptor) }
             try Array(text.utf8).withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0, path: temporary) }
@@ -142,6 +173,10 @@ public struct MirrorState: Equatable, Sendable {
         do { try SystemCalls.makeDirectory(paths.management) } catch let error as SystemError {
             if error.code == ENOENT { throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: paths.management)) }
             if error.code != EEXIST { throw error }
+            // Whoever put a link here decides where we write.
+            guard try SystemCalls.linkStatus(path: paths.management).isDirectory else {
+                throw SessionError.sideFile(path: paths.management, reason: "is no directory; remove it")
+            }
             return false
         }
         return true

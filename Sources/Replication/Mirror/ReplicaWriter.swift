@@ -52,6 +52,7 @@ final class ReplicaWriter {
         self.options = options
         forces = options.force
         label = Self.label(path)
+        try MirrorPlace.check(path)
         lock = try MirrorLock(destination: path, purpose: purpose ?? "mirror of \(source)")
     }
 
@@ -150,6 +151,7 @@ final class ReplicaWriter {
 
     /// Nobody may have the replica open when an image takes its place; asked before a long copy is made for nothing.
     func requireUnused(_ standing: Mirror.Standing) throws {
+        if standing == .ours && !forces { try MirrorPlace.requireOneName(path) }
         if standing != .absent, try StoreFiles.withExclusiveAccess(path, {}) == nil {
             throw MirrorError.inUse(destination: path, holders: MirrorImage.holders(path))
         }

@@ -129,9 +129,10 @@ final class ImageReceiver {
             sum += range.count
         }
         self.starts = starts
-        let existed = MirrorImage.exists(path)
-        let flags = O_RDWR | O_CREAT | O_NOFOLLOW
-        descriptor = try SystemCalls.open(path, flags)
+        // What an earlier attempt has left has one name; anything else is not written to.
+        let left = try? SystemCalls.linkStatus(path: path)
+        let existed = left.map { $0.isRegularFile && $0.linkCount == 1 } ?? false
+        descriptor = try existed ? SideFile.open(path, O_RDWR) : SideFile.create(path)
         let fromReplica = !existed && standing == .ours && ImageReceiver.copy(replica, to: descriptor, path)
         hasContent = existed || fromReplica
         file = MirrorImage.backend(descriptor, path, key)

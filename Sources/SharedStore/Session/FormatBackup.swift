@@ -104,7 +104,7 @@ struct FormatBackup {
 
     /// Appends a line to the log where that is possible; returns the text.
     private func log(_ text: String) -> String {
-        guard let descriptor = try? SystemCalls.open(paths.backupLog, O_WRONLY | O_CREAT | O_APPEND) else { return text }
+        guard let descriptor = try? SideFile.open(paths.backupLog, O_WRONLY | O_CREAT | O_APPEND) else { return text }
         defer { SystemCalls.close(descriptor) }
         let line = Array("\(SystemCalls.realTimeNanoseconds() / 1_000_000_000) \(text)\n".utf8)
         line.withUnsafeBytes { _ = try? SystemCalls.writeSome(descriptor, $0, path: paths.backupLog) }

@@ -57,6 +57,7 @@ extension LockFile {
             // holder leaves, even a stale file that it did not initialise (weakness 12.4).
             if try tryFileLock(descriptor, exclusive: true, paths.lock) {
                 KillPoint.reach("lock-file.exclusive")
+                try requireLockFile(descriptor, paths.lock)
                 do { try initialise(descriptor, path: paths.lock, properties) } catch let error as SystemError { throw sideFileError(error) }
                 SystemCalls.unlock(descriptor)
             }
@@ -84,28 +85,6 @@ extension LockFile {
             file.close()
             return .incomplete
         }
-    }
-
-    private static func openDescriptor(_ paths: SessionPaths) throws -> Int32 {
-        do { return try SystemCalls.open(paths.lock, O_RDWR | O_CREAT) } catch let error as SystemError {
-            switch error.code {
-            case ENOENT where (try? SystemCalls.linkStatus(path: paths.lock))?.isSymbolicLink == true:
-                throw SessionError.sideFile(path: paths.lock, reason: "is a symbolic link that leads nowhere; remove it", code: error.code)
-            case ENOENT, ENOTDIR: throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: paths.lock))
-            default:
-                // Whoever may not write into the directory has a problem with the directory, not with a lock file that is not there.
-                if (try? SystemCalls.linkStatus(path: paths.lock)) == nil, error.isPermissionDenied {
-                    throw SessionError.sideFile(path: paths.lock, reason: "cannot be created: \(error.reason)", code: error.code)
-                }
-                throw sideFileError(error)
-            }
-        }
-    }
-
-    /// Any failure that concerns the lock file, in words that name it.
-    private static func sideFileError(_ error: SystemError) -> any Error {
-        if error.isOutOfSpace { return error }
-        return SessionError.sideFile(path: error.path, reason: "\(error.call): \(error.reason)", code: error.code)
     }
 
     private static func tryFileLock(_ descriptor: Int32, exclusive: Bool, _ path: String) throws -> Bool {

@@ -178,8 +178,9 @@ package final class Participant: @unchecked Sendable {
 
     /// A version longer than the file would let a reader fault: the lock file or the data file is damaged.
     private func checked(_ lock: ReadLock) throws -> ReadLock {
-        if lock.snapshot.logicalSize <= knownFileSize.load(ordering: .relaxed) { return lock }
+        if lock.snapshot.topRef != 0, lock.snapshot.logicalSize <= knownFileSize.load(ordering: .relaxed) { return lock }
         do {
+            try Participant.requireTop(lock.snapshot, attachedAs.inspection, options, lockFile.path)
             let size = try file.backend.size()
             if lock.snapshot.logicalSize > size {
                 throw SessionError.unusable(

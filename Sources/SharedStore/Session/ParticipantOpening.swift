@@ -6,6 +6,9 @@ extension Participant {
     /// Rounds of opening after the file was resized or converted by the round before; more mean that somebody else undoes it.
     static let attachRoundsMax = 20
 
+    /// More participants than any machine can have: processes times descriptors.
+    private static let participantCountMax = UInt32(Int32.max)
+
     /// Joins the session of `path`, or starts it.
     ///
     /// - Throws: `OpenError` where the data file is at fault, `SessionError` where the others or a side file are, `SystemError` for
@@ -50,6 +53,8 @@ extension Participant {
             let status = try SystemCalls.status(path: path)
             if status.isDirectory { throw OpenError.isDirectory(path: path) }
             if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
+            // Whoever may only read cannot take part, and a lock file of theirs would keep those out who can.
+            try SystemCalls.requireWritable(path)
         } catch let error as SystemError where error.code == ENOENT {
             if !options.createsFile { throw OpenError.fileNotFound(path: path) }
         } catch let error as SystemError { throw OpenError(error, path: path) }
@@ -67,6 +72,9 @@ extension Participant {
         defer { lockFile.unlock(.control) }
         KillPoint.reach("open.locked")
         let isInitiator = lockFile.participantCount == 0
+        if lockFile.participantCount > participantCountMax {
+            throw SessionError.unusable(path: lockFile.path, reason: "\(lockFile.participantCount) participants are counted, which cannot be")
+        }
         let file = try openFile(paths, options, lockFile, isInitiator)
         do {
             guard let attachment = try isInitiator ? initiate(file, paths, options, lockFile, deadline, &warnings) : join(file, options, lockFile, deadline)
@@ -217,6 +225,7 @@ extension Participant {
                 path: lockFile.path, what: "file format", ours: "\(FileHeader.currentFormat)", theirs: "\(lockFile.fileFormat)")
         }
         let newest = try lockFile.with(.list, deadline) { try VersionList(lockFile).newestRecord() }
+        try requireTop(newest.snapshot, inspection, options, lockFile.path)
         // The header is ahead of the list, perhaps for good, where an upgrade is on its way or its process has died.
         let other = inspection.header.liveSlot == 0 ? inspection.header.formats.1 : inspection.header.formats.0
         let mayBeOld = options.durability != .memoryOnly && other != 0 && other < FileHeader.currentFormat
@@ -225,6 +234,13 @@ extension Participant {
         let isBehind = inspection.snapshot.topRef != 0 && inspection.historySchemaVersion < Int(options.historyType.schemaVersion)
         return Attachment(isInitiator: false, inspection: inspection, needsHistoryUpgrade: isBehind,
                           needsFormatUpgrade: isOld(inspection) || mayBeOld)
+    }
+
+    /// The first commit makes a top array, and no later version goes without: one that does would pass for an empty database.
+    static func requireTop(_ newest: Snapshot, _ found: FileInspection, _ options: ParticipantOptions, _ path: String) throws {
+        if newest.topRef == 0, newest.version > 1, found.snapshot.topRef != 0, options.durability != .memoryOnly {
+            throw SessionError.unusable(path: path, reason: "version \(newest.version) has no top array")
+        }
     }
 
     private static func inspect(_ file: DatabaseFile) throws -> FileInspection {

@@ -70,7 +70,7 @@ package final class ParticipantRegister: @unchecked Sendable {
         let pid = getpid()
         let number = serial.wrappingAdd(1, ordering: .relaxed).newValue
         let path = "\(paths.participants)/\(pid)-\(number)-\(String(UInt32.random(in: 0...UInt32.max), radix: 16))\(fileSuffix)"
-        let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL)
+        let descriptor = try SideFile.open(path, O_RDWR | O_CREAT | O_EXCL)
         do {
             guard try SystemCalls.tryDescriptionLock(descriptor, path: path) else {
                 throw SystemError(call: "fcntl", code: EAGAIN, path: path)
@@ -240,7 +240,7 @@ package final class ParticipantRegister: @unchecked Sendable {
     /// True where a register file is there whose owner is gone.
     static func anyOwnerIsGone(_ paths: SessionPaths) -> Bool {
         filePaths(paths).contains { path in
-            guard let descriptor = try? SystemCalls.open(path, O_RDONLY) else { return false }
+            guard let descriptor = try? SideFile.open(path, O_RDONLY) else { return false }
             defer { SystemCalls.close(descriptor) }
             return (try? SystemCalls.isDescriptionLocked(descriptor, path: path)) == false
         }
@@ -262,7 +262,7 @@ package final class ParticipantRegister: @unchecked Sendable {
     ) throws -> Int {
         var swept = 0
         for path in filePaths(paths) {
-            guard let descriptor = try? SystemCalls.open(path, O_RDWR) else { continue }
+            guard let descriptor = try? SideFile.open(path, O_RDWR) else { continue }
             defer { SystemCalls.close(descriptor) }
             guard (try? SystemCalls.tryDescriptionLock(descriptor, path: path)) == true else { continue }
             var isDone = true

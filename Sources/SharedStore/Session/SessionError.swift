@@ -36,7 +36,7 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .sideFile(let path, let reason, _): "\(path): \(reason); this file belongs to the database beside it"
+        case .sideFile(let path, let reason, _): "\(path): \(reason); this name belongs to the database beside it"
         case .unsupportedPlatform(let reason): "sharing files is not possible: \(reason)"
         case .incompatibleLockFile(let path, let what, let ours, let theirs):
             "\(path): lock file has \(what) \(theirs), expected \(ours); it is held by another version of the software, or damaged"

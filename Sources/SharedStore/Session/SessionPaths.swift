@@ -21,6 +21,12 @@ package struct SessionPaths: Sendable, Equatable {
     package var compactionSpace: String { file + ".tmp_compaction_space" }
     package var backupLog: String { file + ".backup-log" }
 
+    /// Everything beside the file that we or others make, empty, replace or remove, without the management directory.
+    package var sideFiles: [String] {
+        let backups = FileHeader.readableFormats.dropFirst().map { backup(ofFormat: Int($0)) }
+        return [lock, note, legacyLog, compactionSpace, backupLog] + backups + backups.map { $0 + ".part" }
+    }
+
     /// The copy made before an upgrade from `format`: `/d/a.realm` gives `/d/a.v22.backup.realm`.
     package func backup(ofFormat format: Int) -> String {
         var stem = file

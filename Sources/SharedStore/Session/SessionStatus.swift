@@ -120,7 +120,7 @@ extension Participant {
     private func registeredParticipants() -> [SessionStatus.Participant] {
         if paths.file.isEmpty { return [] }
         return ParticipantRegister.filePaths(paths).compactMap { path in
-            guard let descriptor = try? SystemCalls.open(path, 0) else { return nil }
+            guard let descriptor = try? SideFile.open(path, 0) else { return nil }
             defer { SystemCalls.close(descriptor) }
             guard let bytes = try? ParticipantRegister.readAll(descriptor, path), let contents = ParticipantRegister.Contents(bytes),
                 contents.isCounted, contents.device == lockFile.device, contents.inode == lockFile.inode,

@@ -8,23 +8,28 @@ public enum StoreFiles {
     /// Others who open meanwhile wait, and start a fresh session afterwards: the lock file is emptied at the end, so that nobody
     /// takes its stale content for a live session. It stays behind, as it always does.
     /// - Returns: nil where somebody, perhaps this process, has the file open; `body` did not run then.
-    /// - Throws: `OpenError.fileNotFound` where the directory is missing, what `body` throws, `SystemError`.
+    /// - Throws: `OpenError.fileNotFound` where the directory is missing, `SessionError.sideFile` where something else stands at the lock
+    ///   file's name, what `body` throws, `SystemError`.
     public static func withExclusiveAccess<Result>(_ path: String, _ body: () throws -> Result) throws -> Result? {
         let lockPath = SessionPaths(path).lock
-        let descriptor: Int32
-        do { descriptor = try SystemCalls.open(lockPath, O_RDWR | O_CREAT) } catch let error as SystemError {
-            if error.code == ENOENT, (try? SystemCalls.linkStatus(path: lockPath))?.isSymbolicLink == true {
-                throw SessionError.sideFile(path: lockPath, reason: "is a symbolic link that leads nowhere; remove it", code: error.code)
-            }
-            if error.code == ENOENT || error.code == ENOTDIR {
-                throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: lockPath))
-            }
-            throw SessionError.sideFile(path: lockPath, reason: "\(error.call): \(error.reason)", code: error.code)
-        }
+        let descriptor = try LockFile.openDescriptor(SessionPaths(path))
         defer { SystemCalls.close(descriptor) }
         guard try SystemCalls.tryLock(descriptor, exclusive: true, path: lockPath) else { return nil }
+        try LockFile.requireLockFile(descriptor, lockPath)
         defer { try? SystemCalls.truncate(descriptor, to: 0, path: lockPath) }
         return try body()
+    }
+
+    /// Looks, without making anything, whether the lock file's name is free or that of a lock file.
+    ///
+    /// - Throws: `SessionError.sideFile` where something else stands there.
+    package static func requireUsableLockFile(_ path: String) throws {
+        let lockPath = SessionPaths(path).lock
+        let descriptor: SystemCalls.Descriptor
+        // Whatever keeps us from opening it is told by whoever needs it.
+        do { descriptor = try SideFile.open(lockPath, O_RDONLY) } catch is SystemError { return }
+        defer { SystemCalls.close(descriptor) }
+        try LockFile.requireLockFile(descriptor, lockPath)
     }
 
     /// Deletes the data file and what belongs to it, except the lock file, backups and what a killed compaction left.

@@ -57,9 +57,14 @@ extension DatabaseFile {
 
     /// Cuts the file behind its logical size, or fills it up to a page (coordination.md 3.4, step 14). Nobody may have mapped it
     /// but this object. True: the size has changed, and opening starts again.
+    ///
+    /// - Throws: `OpenError.damaged` where what would be cut off is in use; the file is as it was.
     public func alignSize(_ inspection: FileInspection) throws -> Bool {
         guard let expected = inspection.alignedSize, !inspection.isStreaming else { return false }
         if inspection.physicalSize > expected {
+            do {
+                guard try TailCheck.look(self, inspection.snapshot, from: expected, physicalSize: inspection.physicalSize) == .unused else { return false }
+            } catch let error as FormatError { throw OpenError.damaged(path: path, error) }
             try backend.truncate(to: expected)
             return true
         }

@@ -1,6 +1,7 @@
 import Glibc
 import Replication
 import SharedStore
+import Synchronization
 import SystemCalls
 
 extension Command {
@@ -169,11 +170,28 @@ private final class ImageProgress: @unchecked Sendable {
     }
 }
 
+/// The file in which an image is being made goes when somebody ends us: many gigabytes may have been written.
+private final class RemovalDuty: Sendable {
+    private let key = Mutex<Int?>(nil)
+
+    /// - Parameter path: nil where there is none any more.
+    func take(_ path: String?) {
+        let next = path.map { path in Ending.with({}, duty: { _ in try? SystemCalls.unlink(path) }).key }
+        let last = key.withLock { key in
+            defer { key = next }
+            return key
+        }
+        if let last { Ending.forget(last) }
+    }
+}
+
 private func mirrorOnce(_ invocation: Invocation, _ source: String, _ destination: String, _ options: Mirror.Options) throws -> ExitCode {
     Ending.obeySignals()
     let progress = ImageProgress(invocation.console)
     var options = options
     options.onProgress = { progress.update($0) }
+    let duty = RemovalDuty()
+    options.onTemporaryFile = { duty.take($0) }
     defer { progress.end() }
     let result = try Mirror.once(source: source, destination: destination, options: options)
     try invocation.output.line(

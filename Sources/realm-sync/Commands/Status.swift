@@ -36,7 +36,7 @@ private func status(_ invocation: Invocation, _ path: String, _ key: EncryptionK
         try member.store.status().map { SessionFacts($0, ownLabel: member.store.options.label) }
     }
     let facts = try facts(file, member, isEncrypted: key != nil)
-    let replica = try Mirror.status(path, sourceKey: key)
+    let replica = try replicaStatus(path, key, invocation)
     if invocation.wantsJSON {
         let members = [("path", JSONText.string(path))] + facts.members
             + [("session", session?.json ?? .null), ("mirror", replica.map { mirrorJSON($0) } ?? .null)]
@@ -55,6 +55,14 @@ private func status(_ invocation: Invocation, _ path: String, _ key: EncryptionK
     try fields.write(to: invocation.output)
     try session?.writeTables(to: invocation.output)
     return .ok
+}
+
+/// Where the state of a mirroring cannot be opened, the rest is told all the same.
+private func replicaStatus(_ path: String, _ key: EncryptionKey?, _ invocation: Invocation) throws -> Mirror.ReplicaStatus? {
+    do { return try Mirror.status(path, sourceKey: key) } catch let error where !(error is MirrorError) {
+        invocation.console.message("note: whether the file is a mirror cannot be told: \(Failure(error).message ?? "\(error)")")
+        return nil
+    }
 }
 
 /// Facts of the session's newest version, which the header may not show yet, or of the file.

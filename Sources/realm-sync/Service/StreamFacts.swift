@@ -109,7 +109,7 @@ struct StreamFacts: Sendable {
     /// The newest version that the session of a file tells of (coordination.md 2.1); nil where there is no session.
     static func newestVersion(inLockFileOf path: String) -> UInt64? {
         var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
-        guard let descriptor = try? SystemCalls.open(path + ".lock", 0) else { return nil }
+        guard let descriptor = try? SideFile.open(path + ".lock", 0) else { return nil }
         defer { SystemCalls.close(descriptor) }
         let count = try? withUnsafeMutableBytes(of: &words) { try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }
         return count == 24 && words.0 & 0xFF == 1 && words.2 > 0 ? words.2 : nil
