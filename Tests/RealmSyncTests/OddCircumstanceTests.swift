@@ -96,8 +96,8 @@ final class OddCircumstanceTests: XCTestCase {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return try withUnsafeMutablePointer(to: &address) {
-            try $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        return withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 XCTAssertEqual(bind(descriptor, $0, length), 0)
                 XCTAssertEqual(getsockname(descriptor, $0, &length), 0)
             }

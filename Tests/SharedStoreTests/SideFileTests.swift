@@ -24,7 +24,7 @@ final class SideFileTests: XCTestCase {
         ]
         for (name, way) in ways {
             XCTAssertThrowsError(try way(), name, file: file, line: line) { error in
-                guard case SessionError.sideFile(path + ".lock", let reason) = error else { return XCTFail("\(name): \(error)", file: file, line: line) }
+                guard case SessionError.sideFile(path + ".lock", let reason, _) = error else { return XCTFail("\(name): \(error)", file: file, line: line) }
                 XCTAssertTrue(reason.contains(text), reason, file: file, line: line)
             }
         }
