@@ -101,22 +101,6 @@ final class RepairCommandTests: XCTestCase {
         XCTAssertEqual(try RealmSync("salvage", path, out).exitCode, 73, "never overwritten")
     }
 
-    func testSalvageNamesTheVersionThatWasCutOff() throws {
-        let scratch = ScratchDirectory(inMemory: true)
-        let path = scratch.file("a.realm"), out = scratch.file("out.realm")
-        _ = try makeFile(path)
-        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        let header = bytes.withUnsafeBytes { FileHeader($0.baseAddress!) }
-        let other = header.liveSlot == 0 ? header.topRefs.1 : header.topRefs.0
-        // So that the newest top array is the one that lies last.
-        guard other < header.liveTopRef else { return XCTFail("the older top array lies behind the newer one") }
-        bytes = bytes.prefix(Int(header.liveTopRef) & ~7)
-        try bytes.write(to: URL(fileURLWithPath: path))
-        let run = try RealmSync("salvage", path, out)
-        XCTAssertEqual(run.exitCode, 1, run.errors)
-        XCTAssertTrue(run.errors.contains("lost: the newest version"), run.errors)
-    }
-
     func testSalvageOfAnEncryptedFileSpeaksOfTheKey() throws {
         let scratch = ScratchDirectory(inMemory: true)
         let path = scratch.copy(ofGiven: "encrypted.realm"), out = scratch.file("out.realm"), wrong = scratch.file("wrong.key")
