@@ -105,7 +105,7 @@ final class ServiceTests: ServiceTestCase {
         let child = try start()
         let second = try RealmSync("run", "--config", configuration)
         XCTAssertNotEqual(second.exitCode, 0)
-        XCTAssertTrue(second.errors.contains("already in use"), second.errors)
+        XCTAssertTrue(second.errors.contains("somebody listens there already"), second.errors)
         XCTAssertEqual(try status().code, 0)
         stop(child)
         let gone = try RealmSync("status", "--socket", socket)
