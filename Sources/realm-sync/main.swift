@@ -6,4 +6,5 @@ signal(SIGUSR1, SIG_IGN)
 let words = (1..<max(1, Int(CommandLine.argc))).map { index in
     CommandLine.unsafeArgv[index].flatMap { String(validatingCString: $0) }
 }
-exit(Program.run(words).rawValue)
+// All output is written by now, and threads may still be saying farewell: what `exit` would tear down, they use.
+_exit(Program.run(words).rawValue)

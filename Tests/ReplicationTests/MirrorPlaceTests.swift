@@ -65,8 +65,14 @@ final class MirrorPlaceTests: MirrorTestCase {
         try assertRefused(source, scratch.file("folder"), "is a directory")
         XCTAssertEqual(mkfifo(scratch.file("pipe"), 0o600), 0)
         try assertRefused(source, scratch.file("pipe"), "not a regular file")
+    }
+
+    func testALinkToNothingMakesTheFileItStandsFor() throws {
+        try makeSource()
         XCTAssertEqual(symlink(scratch.file("nothing"), scratch.file("dangling")), 0)
-        try assertRefused(source, scratch.file("dangling"), "symbolic link to a file that is not there")
+        _ = try Mirror.once(source: source, destination: scratch.file("dangling"))
+        XCTAssertTrue(try SystemCalls.linkStatus(path: scratch.file("dangling")).isSymbolicLink)
+        try assertSound(scratch.file("nothing"))
     }
 
     func testWhatLiesAtTheNamesThatAMirrorUsesIsNotOverwritten() throws {

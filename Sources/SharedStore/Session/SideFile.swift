@@ -13,7 +13,8 @@ package enum SideFile {
         let descriptor: SystemCalls.Descriptor
         do { descriptor = try SystemCalls.open(path, flags | O_NOFOLLOW | O_NONBLOCK, mode: mode) } catch let error as SystemError {
             guard error.code == ELOOP, (try? SystemCalls.linkStatus(path: path))?.isSymbolicLink == true else { throw error }
-            throw SessionError.sideFile(path: path, reason: "is a symbolic link, which is not followed; remove it")
+            let leadsNowhere = (try? SystemCalls.status(path: path)) == nil
+            throw SessionError.sideFile(path: path, reason: "is a symbolic link\(leadsNowhere ? " that leads nowhere" : ", which is not followed"); remove it")
         }
         do {
             if try !SystemCalls.status(descriptor, path: path).isRegularFile {

@@ -33,7 +33,7 @@ final class StorageFaultTests: XCTestCase {
                 var failed = false
                 do {
                     // Large enough that the file grows in some of them.
-                    try h.randomCommit(&random, maxBytes: 3000)
+                    try h.randomCommit(&random, maxBytes: durability == .full ? 3000 : 12_000)
                 } catch let error as SystemError {
                     XCTAssertEqual(error.code, code)
                     failed = true
