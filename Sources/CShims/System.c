@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,14 @@ int64_t CShims_free_disk_bytes(const char *path) {
 }
 void CShims_set_thread_name(const char *name) { pthread_setname_np(pthread_self(), name); }
 int64_t CShims_gettid(void) { return (int64_t)syscall(SYS_gettid); }
+void CShims_bound_heaps(void) {
+#ifdef __GLIBC__
+    // Each of these ends glibc's habit of raising the limits to the largest block that was ever freed (mallopt(3)).
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_ARENA_MAX, 4);
+#endif
+}
 int CShims_is_glibc(void) {
 #ifdef __GLIBC__
     return 1;

@@ -61,12 +61,18 @@ final class Channel: Sendable {
         noteName = String(name[(name.lastIndex(of: "/").map(name.index(after:)) ?? name.startIndex)...]) + ".note"
         candidates = FIFOPath.candidates(database: path, fallbackDirectory: options.fallbackDirectory)
         intervalMilliseconds = Atomic(options.netMilliseconds)
-        let now = SystemCalls.monotonicNanoseconds()
-        nextLook = Atomic(now + Self.nanoseconds(options.netMilliseconds))
-        nextFileCheck = Atomic(now + Self.nanoseconds(options.netMilliseconds))
+        let next = Self.next(SystemCalls.monotonicNanoseconds(), options.netMilliseconds)
+        nextLook = Atomic(next)
+        nextFileCheck = Atomic(next)
     }
 
     private static func nanoseconds(_ milliseconds: Int) -> Int64 { Int64(milliseconds) * 1_000_000 }
+
+    /// The next moment of an interval, the same for all channels that have it, so that one waking serves all of them.
+    private static func next(_ now: Int64, _ milliseconds: Int) -> Int64 {
+        let interval = max(1, nanoseconds(milliseconds))
+        return interval > 60_000_000_000 ? now &+ interval : (now / interval + 1) * interval
+    }
 
     private static func absolute(_ path: String) -> String {
         if path.hasPrefix("/") { return path }
@@ -144,11 +150,11 @@ final class Channel: Sendable {
     func lookIfDue(now: Int64) {
         if lookIsRequested.exchange(false, ordering: .acquiringAndReleasing) { look() }
         if now >= nextLook.load(ordering: .relaxed) {
-            nextLook.store(now + Self.nanoseconds(intervalMilliseconds.load(ordering: .relaxed)), ordering: .relaxed)
+            nextLook.store(Self.next(now, intervalMilliseconds.load(ordering: .relaxed)), ordering: .relaxed)
             look()
         }
         if now >= nextFileCheck.load(ordering: .relaxed) {
-            nextFileCheck.store(now + Self.nanoseconds(options.netMilliseconds), ordering: .relaxed)
+            nextFileCheck.store(Self.next(now, options.netMilliseconds), ordering: .relaxed)
             checkFiles()
         }
     }
@@ -323,7 +329,7 @@ final class Channel: Sendable {
         let isTight = !setup.hearsFIFO && setup.file != nil
         let interval = isTight ? options.tightNetMilliseconds : options.netMilliseconds
         if intervalMilliseconds.exchange(interval, ordering: .relaxed) != interval {
-            nextLook.store(SystemCalls.monotonicNanoseconds() + Self.nanoseconds(interval), ordering: .relaxed)
+            nextLook.store(Self.next(SystemCalls.monotonicNanoseconds(), interval), ordering: .relaxed)
         }
     }
 }

@@ -172,4 +172,72 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         service.signal(SIGTERM)
         XCTAssertEqual(service.waitForEnd(seconds: 60), 0, service.errors)
     }
+
+    // MARK: Harm done to the source
+
+    /// "The helper's permanent lock lets the database grow", and "the helper's bookkeeping is written into the database".
+    func testASourceWithAMirrorIsHardlyLargerThanOneWithoutAndTheMirrorNeverWritesToIt() throws {
+        let alone = scratch.file("alone.realm"), mirrored = scratch.file("mirrored.realm"), replica = scratch.file("replica.realm")
+        let first = try writer(alone), second = try writer(mirrored)
+        let mirror = try ChildProcess(product: "realm-sync", ["mirror", mirrored, replica, "--follow"])
+        defer { mirror.signal(SIGTERM) }
+        for _ in 0..<600 where !FileManager.default.fileExists(atPath: replica) { usleep(20_000) }
+        for round in 0..<20 {
+            XCTAssertEqual(first.ask("ledger-commit 50 \(round)"), "ok \((round + 1) * 50)")
+            XCTAssertEqual(second.ask("ledger-commit 50 \(round)"), "ok \((round + 1) * 50)")
+        }
+        func size(_ path: String) throws -> Int { try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0 }
+        let without = try size(alone), with = try size(mirrored)
+        print("after 1,000 commits: \(without) bytes without a mirror, \(with) with one")
+        // Files grow by pages, so a small one gets some of them more.
+        XCTAssertLessThan(with, without * 12 / 10 + 65_536)
+        mirror.signal(SIGTERM)
+        XCTAssertEqual(mirror.waitForEnd(seconds: 60), 0, mirror.errors)
+        first.finish()
+        second.finish()
+        _ = try run(0, "compare", mirrored, replica)
+    }
+
+    // MARK: Events
+
+    /// "The queue of events overflows, everything is read anew, and that overflows it again."
+    func testAStormOfEventsBesideTheSourceIsOverWhenItIsOver() throws {
+        let source = scratch.file("a.realm"), replica = scratch.file("copies.realm")
+        let writer = try writer(source)
+        let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, replica, "--follow"])
+        defer { mirror.signal(SIGTERM) }
+        for _ in 0..<600 where !FileManager.default.fileExists(atPath: replica) { usleep(20_000) }
+        // More than the kernel keeps for one listener (fs.inotify.max_queued_events is 16,384 as a rule), while the listener is held.
+        mirror.signal(SIGSTOP)
+        for i in 0..<(ProcessInfo.processInfo.environment["EVENT_STORM"].flatMap { Int($0) } ?? 12_000) {
+            let descriptor = open(scratch.file("storm-\(i % 10)"), O_WRONLY | O_CREAT, 0o600)
+            close(descriptor)
+            unlink(scratch.file("storm-\(i % 10)"))
+        }
+        mirror.signal(SIGCONT)
+        XCTAssertEqual(writer.ask("ledger-commit 5 1"), "ok 5")
+        var code: Int32? = 1
+        for _ in 0..<300 where code != 0 {
+            code = try RealmSync("compare", source, replica).exitCode
+            if code != 0 { usleep(50_000) }
+        }
+        XCTAssertEqual(code, 0, "the mirror goes on: \(mirror.errors)")
+        // What came of the storm is done, and nothing goes on by itself.
+        func ticks() throws -> Int {
+            let text = try String(contentsOfFile: "/proc/\(mirror.processIdentifier)/stat", encoding: .utf8)
+            let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+            return (Int(fields[12]) ?? 0) + (Int(fields[13]) ?? 0)
+        }
+        var isQuiet = false
+        for _ in 0..<30 where !isQuiet {
+            let before = try ticks()
+            usleep(500_000)
+            // Of 50 that half a second has.
+            isQuiet = try ticks() - before <= 5
+        }
+        XCTAssertTrue(isQuiet, "it does not come to rest")
+        mirror.signal(SIGTERM)
+        XCTAssertEqual(mirror.waitForEnd(seconds: 60), 0, mirror.errors)
+        writer.finish()
+    }
 }

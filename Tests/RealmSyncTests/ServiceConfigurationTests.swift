@@ -73,6 +73,36 @@ final class ServiceConfigurationTests: ServiceTestCase {
         expect(run, [("\(configuration):4", "'b' and 'a' both write to /y/a")])
     }
 
+    func testWhatCanNeverWorkIsToldBeforeItIsStarted() throws {
+        let f = configuration
+        expect(try check("[mirror a]\nsource = /x/a\ndestination = /x//./a\n"), [("\(f):3", "the same file")])
+        expect(
+            try check("""
+                [mirror a]
+                source = /x/a
+                destination = /x/b
+                [mirror b]
+                source = /x/b
+                destination = /x/c
+                [mirror c]
+                source = /x/c
+                destination = /x/a
+                [mirror d]
+                source = /x/c
+                destination = /x/d
+                """), [("\(f):7", "'c' mirrors back to /x/a what comes from there: a loop")])
+        expect(
+            try check("[mirror a]\nsource = /x/a\ndestination = realm://host/a\n[mirror b]\nsource = realm://host/b\ndestination = /x/b\n"),
+            [("\(f):3", "needs cert, key and ca, or psk-file"), ("\(f):5", "needs cert, key and ca, or psk-file")])
+        XCTAssertEqual(
+            try check("[defaults]\npsk-file = /p\n[mirror a]\nsource = /x/a\ndestination = realm://host/a\n[directory d]\nsource = /x\ndestination = realm://host/d\n")
+                .exitCode, 0)
+        expect(
+            try check("[directory d]\nsource = /x\ndestination = /x/\n[directory e]\nsource = /x\ndestination = realm://host/e\n"),
+            [("\(f):3", "over itself"), ("\(f):6", "needs cert, key and ca, or psk-file")])
+        XCTAssertEqual(try check("[directory d]\nsource = /x\ndestination = /x/copies\n").exitCode, 0)
+    }
+
     func testValuesComeFromFileEnvironmentAndOptionsInThisOrder() throws {
         let text = "[service]\nlog-level = info # or debug\n[defaults]\ngrace = 1m\n[mirror my-orders]\nsource = \"/x/a b.realm\"\ndestination = /y/a.realm\n"
         XCTAssertEqual(try check(text).output, "\(configuration): all is well: 1 mirror or archive, 0 directories\n")

@@ -33,6 +33,24 @@ final class ServiceTests: ServiceTestCase {
         XCTAssertFalse(FileManager.default.fileExists(atPath: socket))
     }
 
+    func testFiguresOfAnArchiveCountWhatThisServiceHasStored() throws {
+        let a = try makeSource("a.realm")
+        try configure("[archive a]\nsource = \(scratch.file("a.realm"))\narchive = \(scratch.file("a.archive"))\n")
+        for expected in [4, 3] {
+            let child = try start()
+            XCTAssertTrue(try eventually { try streams()["a"]?["lagSeconds"] as? Double == 0 })
+            for _ in 0..<3 { try arrive("a", version: commit(a)) }
+            let stream = try XCTUnwrap(streams()["a"])
+            // The first one begins with an image; the second finds three versions more than there were.
+            XCTAssertEqual(stream["steps"] as? Int, expected, "\(stream)")
+            XCTAssertEqual(stream["images"] as? Int, expected - 3, "\(stream)")
+            XCTAssertGreaterThan(stream["bytes"] as? Int ?? 0, 100, "\(stream)")
+            stop(child)
+        }
+        let summary = try RealmSync("history", scratch.file("a.archive"), "--json").output
+        XCTAssertTrue(summary.replacingOccurrences(of: " ", with: "").contains("\"versions\":7"), summary)
+    }
+
     func testAFailingStreamHoldsBackNoOtherAndIsTriedAgain() throws {
         let a = try makeSource("a.realm")
         try Data("something else".utf8).write(to: URL(fileURLWithPath: scratch.file("b.copy")))
@@ -172,6 +190,25 @@ final class ServiceTests: ServiceTestCase {
         XCTAssertTrue(peer.ask("end").hasPrefix("ok"))
         try arrive("a", version: version)
         XCTAssertEqual(try status().code, 0)
+        stop(child)
+    }
+
+    func testAStreamThatHangsIsToldOfThoughNobodyAsks() throws {
+        let a = try makeSource("a.realm")
+        let record = scratch.file("events")
+        try configure(mirror("a", "lag-warning = 300ms\non-failure = echo $REALM_SYNC_EVENT >> \(record)\nhook-interval = 1ms"))
+        let child = try start()
+        for _ in 0..<500 where !FileManager.default.fileExists(atPath: scratch.file("a.copy")) { usleep(20_000) }
+        let peer = try TestProcess()
+        XCTAssertTrue(peer.ask("open \(scratch.file("a.copy")) create=0").hasPrefix("ok"))
+        XCTAssertTrue(peer.ask("begin").hasPrefix("ok"))
+        peer.stop()
+        try commit(a)
+        XCTAssertTrue(eventually { FileManager.default.fileExists(atPath: record) }, child.errors)
+        XCTAssertTrue(child.errors.contains("a: behind for "), child.errors)
+        peer.resume()
+        XCTAssertTrue(peer.ask("end").hasPrefix("ok"))
+        try arrive("a", version: commit(a))
         stop(child)
     }
 

@@ -37,6 +37,20 @@ final class SessionVersionListTests: XCTestCase {
         XCTAssertEqual(list.allocating, 0)
     }
 
+    func testTheNewestVersionIsSeenThoughSomebodyHasTheMutexAndNothingIsBelievedOfADamagedList() throws {
+        XCTAssertEqual(list.newestVersionHint, 1)
+        try publish(2)
+        // Whoever wanted the mutex here would wait for himself.
+        try file.with(.list, soon) { XCTAssertEqual(list.newestVersionHint, 2) }
+        let newest = list.newest
+        for damaged in [1_000_000, VersionList.none] {
+            list.newest = damaged
+            XCTAssertEqual(list.newestVersionHint, 0)
+        }
+        list.newest = newest
+        XCTAssertEqual(list.newestVersionHint, 2)
+    }
+
     func testLocksOfOneParticipantCountOncePerKindAndVersion() throws {
         let a = try locks.acquireNewest(.live, soon), b = try locks.acquireNewest(.live, soon)
         let c = try locks.acquire(.frozen, version: 1, soon)

@@ -23,7 +23,7 @@ final class Soak {
     private var restartedWhileFull = false
 
     private struct Sample {
-        var phase: SoakPlan.Phase
+        var phase: SoakPlan.Phase, round: Int
         var service: ProcessFigures, server: ProcessFigures
         var source: Int, targets: Int, archives: Int, scratch: Int
     }
@@ -86,7 +86,7 @@ final class Soak {
     // MARK: Processes
 
     private func prepare() throws {
-        hasSmallDisk = mount("tmpfs", smallDisk, "tmpfs", 0, "size=16m") == 0
+        hasSmallDisk = mount("tmpfs", smallDisk, "tmpfs", 0, "size=64m") == 0
         if !hasSmallDisk { say("no small disk can be mounted here: \(String(cString: strerror(errno))); no disk will be full") }
         try "soak:\(String(repeating: "5a", count: 32))\n".write(toFile: "\(folder)/secret", atomically: true, encoding: .utf8)
         chmod("\(folder)/secret", 0o600)
@@ -146,20 +146,20 @@ final class Soak {
     // MARK: The work
 
     private func work() throws {
-        var done = 0, phase = SoakPlan.Phase.warmUp
+        var done = 0, phase = SoakPlan.Phase.warmUp, round = 0
         var times: [Int64] = []
         let begin = Date()
         say("   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB")
         while done < plan.commits {
-            let next = plan.phase(done)
+            let (next, nextRound) = plan.phase(done)
             if next != phase { try enter(next, from: phase) }
-            phase = next
+            (phase, round) = (next, nextRound)
             let count = min(plan.piece, plan.commits - done), pieceBegin = Date()
             times = try commit(count)
             done += count
-            try look(done, phase, Double(count) / -pieceBegin.timeIntervalSinceNow, percentile(times, 99))
+            try look(done, phase, round, Double(count) / -pieceBegin.timeIntervalSinceNow, percentile(times, 99))
             if phase == .restarts { try disturb() }
-            if phase == .fullDisk, !restartedWhileFull, done * 2 > plan.commits {
+            if phase == .fullDisk, !restartedWhileFull, plan.phase(done + plan.piece).phase == .peace {
                 // Whoever begins with a full disk must cope as well.
                 restartedWhileFull = true
                 restarts += 1
@@ -214,13 +214,13 @@ final class Soak {
         }
     }
 
-    private func look(_ done: Int, _ phase: SoakPlan.Phase, _ rate: Double, _ p99: Double) throws {
+    private func look(_ done: Int, _ phase: SoakPlan.Phase, _ round: Int, _ rate: Double, _ p99: Double) throws {
         guard let service, let server else { return }
         if !service.isRunning || !server.isRunning { throw SoakError("service or server has ended:\n" + service.text.suffix(2000) + server.text.suffix(2000)) }
         let isScratch: (String) -> Bool = { $0.contains(".part") || $0.contains(".tmp") || $0.contains(".replaced-") }
         let places = ["targets", "served"].map { "\(folder)/\($0)" }
         let sample = Sample(
-            phase: phase, service: ProcessFigures(service.identifier), server: ProcessFigures(server.identifier),
+            phase: phase, round: round, service: ProcessFigures(service.identifier), server: ProcessFigures(server.identifier),
             source: folderUse("\(folder)/source").bytes,
             targets: places.reduce(0) { $0 + folderUse($1, where: { !$0.contains(".archive") && !isScratch($0) }).bytes },
             archives: folderUse("\(folder)/targets", where: { $0.contains(".archive") }).bytes,
@@ -289,18 +289,34 @@ final class Soak {
         say("compared and verified: \(targets.count + (hasSmallDisk ? 1 : 0)) copies")
     }
 
-    /// Compares the first and the last third of the peaceful time: nothing may have grown.
+    /// Compares the beginning and the end of the peaceful time, and what is left after each full disk: nothing may have grown.
     private func checkFlatness() throws {
-        let peace = samples.filter { $0.phase == .peace }
-        guard peace.count >= 18 else { return say("too short to say whether something grows") }
-        let third = peace.count / 3
+        let last = samples.filter { $0.phase == .peace && $0.round == plan.fullDisks - 1 }
+        let third = last.count / 3
+        if third < 5 { say("too short to say whether something grows in peace") } else {
+            compareFigures("the beginning and the end of the last peaceful time", Array(last.prefix(third)), Array(last.suffix(third)))
+        }
+        let rounds = (0..<plan.fullDisks).map { round in samples.filter { $0.phase == .peace && $0.round == round } }
+        guard let first = rounds.first, let end = rounds.last, rounds.count > 1, first.count > 2 else { return }
+        compareFigures("the peace after the first full disk and that after the last of \(plan.fullDisks)", first, end)
+        let medians = rounds.map { median($0) { $0.service.residentKilobytes / 1024 } }
+        say("memory of the service in MB after each full disk: \(medians.map { "\($0)" }.joined(separator: ", "))")
+    }
+
+    private func median(_ samples: [Sample], _ value: (Sample) -> Int) -> Int {
+        samples.isEmpty ? 0 : samples.map(value).sorted()[samples.count / 2]
+    }
+
+    private func compareFigures(_ what: String, _ first: [Sample], _ last: [Sample]) {
+        say("\(what):")
         func compare(_ name: String, slack: Int, _ value: (Sample) -> Int) {
-            let first = peace.prefix(third).map(value).sorted()[third / 2], last = peace.suffix(third).map(value).sorted()[third / 2]
-            say("\(name): \(first) in the first third of the peaceful time, \(last) in the last")
-            if last > first + first / 4 + slack { troubles.append("\(name) has grown from \(first) to \(last)") }
+            let before = median(first, value), after = median(last, value)
+            say("  \(name): \(before), then \(after)")
+            if after > before + before / 4 + slack { troubles.append("\(name) has grown from \(before) to \(after)") }
         }
         compare("service, memory in KB", slack: 16_384) { $0.service.residentKilobytes }
         compare("service, descriptors", slack: 4) { $0.service.descriptors }
+        compare("service, threads", slack: 2) { $0.service.threads }
         compare("server, memory in KB", slack: 16_384) { $0.server.residentKilobytes }
         compare("server, descriptors", slack: 4) { $0.server.descriptors }
         compare("source, bytes", slack: 1 << 20) { $0.source }

@@ -12,18 +12,21 @@ struct SoakPlan {
     /// Added to the niceness of the service and the server.
     var niceness = 0
     var onlyPace = false
+    /// How often the small disk becomes full, with peace after each time.
+    var fullDisks = 1
     var parent = NSTemporaryDirectory()
 
     /// Of how many commits one piece of the work is; figures are taken after each.
     var piece: Int { max(100, commits / 100) }
-    /// Pieces: the first tenth warms up, then everybody is stopped, killed and started again, then a disk is full, then there is peace.
-    func phase(_ done: Int) -> Phase {
-        switch done * 100 / max(1, commits) {
-        case ..<10: .warmUp
-        case ..<40: .restarts
-        case ..<60: .fullDisk
-        default: .peace
-        }
+    /// The first tenth warms up, then everybody is stopped, killed and started again; of what is left a third of each round goes by with a
+    /// full disk, the rest of it in peace.
+    func phase(_ done: Int) -> (phase: Phase, round: Int) {
+        let share = Double(done) / Double(max(1, commits))
+        if share < 0.1 { return (.warmUp, 0) }
+        if share < 0.4 { return (.restarts, 0) }
+        let rounds = Double(max(1, fullDisks)), at = (share - 0.4) / 0.6 * rounds
+        let round = min(max(1, fullDisks) - 1, Int(at))
+        return (at - Double(round) < 1 / 3 ? .fullDisk : .peace, round)
     }
 
     enum Phase: String { case warmUp = "warm-up", restarts, fullDisk = "full disk", peace }

@@ -3,6 +3,7 @@
 // the end every copy is the same.
 //
 //   Soak [--commits N] [--mirrors N] [--directory D] [--rounds N] [--commits-a-round N] [--seed N] [--nice N]
+//        [--full-disks N]
 //   Soak --pace [--rounds N] ...            only what a mirror costs those who write
 //
 // The exit status is 1 where something was not as it must be; `Scripts/soak` is the long form.
@@ -30,6 +31,7 @@ while let argument = arguments.popFirst() {
     case "--commits-a-round": plan.commitsInRound = max(1, number())
     case "--seed": plan.seed = UInt64(number())
     case "--nice": plan.niceness = number()
+    case "--full-disks": plan.fullDisks = max(1, number())
     case "--pace": plan.onlyPace = true
     case "--directory":
         guard let path = arguments.popFirst() else { usage("--directory lacks its path") }

@@ -48,6 +48,8 @@ int64_t CShims_free_disk_bytes(const char *path);
 // Names the calling thread; at most 15 characters, longer names are ignored.
 void CShims_set_thread_name(const char *name);
 int64_t CShims_gettid(void);
+// Has the allocator give large blocks back at once, and keep few heaps, whatever the number of threads.
+void CShims_bound_heaps(void);
 // 1 where the C library is glibc, 0 otherwise; version as major * 1000 + minor.
 int CShims_is_glibc(void);
 int CShims_glibc_version(void);

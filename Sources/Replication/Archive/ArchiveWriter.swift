@@ -21,13 +21,14 @@ final class ArchiveWriter {
     /// What is known of the versions of the newest's index chunk.
     private var chunk: [ArchiveEntry] = []
     private(set) var count: Int
+    /// Images that were put by this object.
+    private(set) var imageCount = 0
     var changedByteCount: Int
     var storedByteCount: Int
     /// Plain bytes that a restore of the newest version reads besides the image, by the last sequence and level of each piece.
     private var path: [(sequence: UInt64, level: Int, byteCount: Int)] = []
-    /// Objects that were put a short time ago, and may be wanted for merging.
-    private var recent: [(name: String, bytes: [UInt8])] = []
-    private var recentByteCount = 0
+    /// Objects that were put a short time ago, and are not merged yet.
+    private var recent = RecentObjects(byteCountMax: ArchiveWriter.recentByteCountMax)
     /// The ranges of the newest step where it is not the last of its four.
     private var newestRanges: [Range<Int>] = []
     var tracked: TrackedHashes?
@@ -95,15 +96,6 @@ final class ArchiveWriter {
     }
 
     // MARK: Putting objects
-
-    private func remember(_ name: String, _ bytes: [UInt8]) {
-        recent.append((name, bytes))
-        recentByteCount += bytes.count
-        while recentByteCount > Self.recentByteCountMax, let first = recent.first {
-            recentByteCount -= first.bytes.count
-            recent.removeFirst()
-        }
-    }
 
     /// Puts an object that never changes. That it is there already is well where it is the same.
     private func putFinal(_ name: String, _ bytes: [UInt8]) throws {
@@ -189,6 +181,7 @@ final class ArchiveWriter {
             }
             try upload.finish()
             storedByteCount += stored
+            imageCount += 1
             return (stored, chain == Digest() ? own : chain)
         } catch {
             upload.abandon()
@@ -286,7 +279,7 @@ final class ArchiveWriter {
             stored = bytes.count
             try putFinal(name, bytes)
             attempt = nil
-            remember(name, bytes)
+            recent.remember(name, bytes)
         } else {
             let upload = try place.upload(name)
             var count = ArchiveObjectHead.byteCount
@@ -336,7 +329,7 @@ final class ArchiveWriter {
         let span = ArchiveNames.span(level), part = ArchiveNames.span(level - 1)
         let names = (1...4).map { ArchiveNames.step(level - 1, last - span + $0 * part) }
         guard let merged = try SegmentMerge(names, place, cipher, compressor, limit: Self.mergeByteCountMax, stored: { name in
-            self.recent.last { $0.name == name }?.bytes
+            self.recent[name]
         }) else { return false }
         guard merged.first.parentSequence == last - span, merged.last.sequence == last else { return false }
         let name = ArchiveNames.step(level, last)
@@ -357,7 +350,8 @@ final class ArchiveWriter {
         // What a predecessor that died had put has the same content, if perhaps not the same bytes.
         try place.put(name, bytes, .always)
         storedByteCount += bytes.count
-        remember(name, bytes)
+        recent.forget(names)
+        recent.remember(name, bytes)
         let isWhole = path.suffix(4).count == 4 && path.suffix(4).allSatisfy { $0.level == level - 1 && $0.sequence > last - span }
         if isWhole {
             path.removeLast(4)

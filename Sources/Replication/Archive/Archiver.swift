@@ -25,6 +25,7 @@ public final class Archiver {
     private var waitsFor: String?
     private var failingSince: Int64?
     private var pause = Pause()
+    private var stepCount = 0, byteCount = 0, imageCount = 0
 
     /// A picture of one moment.
     public struct Status: Sendable, Equatable {
@@ -35,6 +36,10 @@ public final class Archiver {
         /// The version that was archived last.
         public var version: UInt64?
         public var versionCount: Int
+        /// Since this archiver began: versions that were archived, bytes that were stored for them and for what is made of them, whole images.
+        public var stepCount: Int
+        public var byteCount: Int
+        public var imageCount: Int
         /// Bytes that were stored ÷ bytes that were changed, since the archive's beginning.
         public var writeAmplification: Double
         public var waitsFor: String?
@@ -166,7 +171,7 @@ public final class Archiver {
         return Status(
             source: source, place: place.description, sourceVersion: connection?.newestVersion,
             version: writer?.newest?.snapshot.version, versionCount: writer?.count ?? 0,
-            writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
+            stepCount: stepCount, byteCount: byteCount, imageCount: imageCount, writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
     }
 
     // MARK: The source
@@ -270,6 +275,12 @@ public final class Archiver {
         try TargetFailure.mark { try lease.renew() }
         // Perhaps it is there though putting it failed: put first then.
         connection.pending = (next, seen)
+        let before = (versions: writer.count, bytes: writer.storedByteCount, images: writer.imageCount)
+        defer {
+            stepCount += writer.count - before.versions
+            byteCount += max(0, writer.storedByteCount - before.bytes)
+            imageCount += writer.imageCount - before.images
+        }
         do {
             if let base = connection.base, next.snapshot.version > base.snapshot.version {
                 let older = try base.extents(), newer = try next.extents()

@@ -1,6 +1,5 @@
 import Notifier
 import SharedStore
-import Synchronization
 import SystemCalls
 
 /// A source as mirrors and archives take part in its session: a reader that holds one version for long, hears of new ones, and is
@@ -19,6 +18,10 @@ final class SourceSession {
 
     /// How often commits that follow each other are looked for.
     private static let busyMicroseconds = 250
+
+    /// How often we look though nothing was heard: what is idle costs nothing that could be measured, and a ring that was lost (a FIFO that
+    /// somebody has removed) is made up for.
+    private static let netMilliseconds = 2000
 
     /// V1: the version that the target stands at.
     var base: HeldSnapshot?
@@ -48,13 +51,12 @@ final class SourceSession {
         do {
             status = try SystemCalls.status(path: path)
             let options = Notifier.Options(
-                lastSeenVersion: 0, busyMicroseconds: SourceSession.busyMicroseconds, onWarning: { onMessage("\($0)") })
-            let told = Atomic<UInt64>(0)
+                lastSeenVersion: 0, netMilliseconds: SourceSession.netMilliseconds, busyMicroseconds: SourceSession.busyMicroseconds,
+                onWarning: { onMessage("\($0)") })
             let subscription = Notifier.shared.subscribe(path: path, options: options) {
-                // What the last commit has left is enough while it says something new; it takes no lock from those who commit.
-                let hint = participant.lockFile.latestVersion
-                if told.exchange(hint, ordering: .relaxed) < hint { return hint }
-                return (try? participant.newestVersion(.after(.milliseconds(200)))) ?? 0
+                // One thread looks for all mirrors of the process: it takes no lock from those who commit, and waits for none that is frozen.
+                let newest = participant.newestVersionHint
+                return newest != 0 ? newest : participant.lockFile.latestVersion
             }
             do { descriptor = try subscription.eventDescriptor() } catch {
                 subscription.cancel()

@@ -162,6 +162,9 @@ package final class Participant: @unchecked Sendable {
         return try readLocks.newestVersion(deadline ?? self.deadline)
     }
 
+    /// The newest version by a look that waits for nobody; 0 where it cannot be told at this moment.
+    package var newestVersionHint: UInt64 { VersionList(lockFile).newestVersionHint }
+
     /// Locks the newest version for reading.
     package func acquireNewest(_ kind: VersionList.Kind, _ deadline: Deadline? = nil) throws -> ReadLock {
         try checkOpen()

@@ -103,6 +103,14 @@ package struct VersionList {
         return found
     }
 
+    /// The newest version, without the mutex: for whoever wants to know whether to look. 0 where that cannot be told at this moment,
+    /// since the record was given to another version meanwhile, or the list is damaged.
+    package var newestVersionHint: UInt64 {
+        let index = newest
+        guard let capacity = try? capacity(), index < capacity else { return 0 }
+        return CShims_load_u64(unchecked(Int(index)))
+    }
+
     /// All records in use, in the order of the list.
     package func records() throws -> [Record] {
         try (0..<capacity()).compactMap { try copy($0) }

@@ -97,12 +97,12 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
     private var conditions: [ConditionRepair]
     private var conditionsAt: Int64 = 0
     private var conditionsSuspicious = false
-    private var sweptAt: Int64 = 0
     private var choresAt: Int64 = 0
 
     /// How often dead participants are looked for while the session is busy, and while it is not.
     static let sweepMilliseconds = (active: Int64(200), idle: Int64(1000))
     static let choresMilliseconds: Int64 = 500
+    private static let sweeps = SessionSweeps()
 
     init(paths: SessionPaths, file: LockFile, readLocks: ReadLocks, register: ParticipantRegister?, slot: FileSlot) {
         self.paths = paths
@@ -130,8 +130,7 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
             readLocks.releaseIdle(.immediate)
         }
         let sweep = ParticipantWatch.sweepMilliseconds
-        if register != nil, now - sweptAt >= (isActive ? sweep.active : sweep.idle) {
-            sweptAt = now
+        if register != nil, ParticipantWatch.sweeps.isDue(file, every: isActive ? sweep.active : sweep.idle, at: now) {
             if ParticipantRegister.anyOwnerIsGone(paths) { sweepDead() }
         }
         return isActive || conditionsSuspicious
@@ -142,5 +141,30 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
         guard (try? file.tryLock(.control)) != nil else { return }
         defer { file.unlock(.control) }
         _ = try? ParticipantRegister.sweep(paths, file, asInitiator: false, headerTop: slot.headerTop, .after(.milliseconds(50)))
+    }
+}
+
+/// When dead participants of each session were last looked for: where a process takes part in one session many times, as a service with
+/// many mirrors of one file does, one look serves all. It costs some calls for each participant that there is.
+final class SessionSweeps: Sendable {
+    private struct Key: Hashable { let device: UInt64, inode: UInt64 }
+    private let last = Mutex<[Key: Int64]>([:])
+    /// Sessions that are kept in mind; what is forgotten is looked at once more than it must.
+    static let countMax = 4096
+
+    /// Whether nobody has looked for so long; the caller looks then.
+    func isDue(_ file: LockFile, every milliseconds: Int64, at now: Int64) -> Bool {
+        isDue(device: file.device, inode: file.inode, every: milliseconds, at: now)
+    }
+
+    func isDue(device: UInt64, inode: UInt64, every milliseconds: Int64, at now: Int64) -> Bool {
+        last.withLock { last in
+            let key = Key(device: device, inode: inode)
+            if let time = last[key], now - time < milliseconds { return false }
+            // Rather forget them all than go through them each time.
+            if last.count >= Self.countMax { last.removeAll(keepingCapacity: true) }
+            last[key] = now
+            return true
+        }
     }
 }

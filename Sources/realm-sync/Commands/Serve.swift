@@ -90,6 +90,7 @@ private func runServe(_ invocation: Invocation) throws -> ExitCode {
     options.onMessage = { console.message(Text.oneLine($0)) }
     // Each client needs a few; the hard limit is the administrator's decision.
     SystemCalls.raiseDescriptorLimit()
+    SystemCalls.boundHeaps()
     let signals = try SignalListener()
     let server = try MirrorServer(options)
     for address in server.addresses { try output.line("listening at \(address)") }

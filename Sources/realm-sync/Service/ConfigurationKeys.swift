@@ -36,7 +36,7 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
         case .service: Self.serviceKeys
         case .defaults: Self.commonKeys + Self.mirrorKeys + Self.archiveKeys
         case .mirror: [Self.source, Self.destination] + Self.commonKeys + Self.mirrorKeys
-        case .archive: [Self.source, Self.place] + Self.commonKeys + Self.archiveKeys
+        case .archive: [Self.archiveSource, Self.place] + Self.commonKeys + Self.archiveKeys
         case .directory: Self.directoryKeys + Self.commonKeys + Self.mirrorKeys + Self.archiveKeys
         }
     }
@@ -51,9 +51,10 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
     ]
 
     private static let source = ConfigurationKey("source", "FILE", "The realm file to copy from: an absolute path, realm://host:port/name or ssh://host/path.")
+    private static let archiveSource = ConfigurationKey("source", "FILE", "The realm file to archive, by its absolute path.")
     private static let destination = ConfigurationKey("destination", "FILE", "The realm file to make: the same forms. One of the two must be on this machine.")
     private static let place = ConfigurationKey("archive", "PLACE", "Where the archive is: the absolute path of a folder, or s3://bucket/prefix with "
-        + " the store and its keys in the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).")
+        + "the store and its keys in the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).")
 
     private static let directoryKeys = [
         ConfigurationKey("source", "FOLDER", "The folder, by its absolute path."),

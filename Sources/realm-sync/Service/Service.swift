@@ -32,8 +32,9 @@ final class Service: @unchecked Sendable {
     private var lastStatus = ""
     private var nextLook: Int64 = 0
 
-    /// How often the boards of the streams are looked at for what no stream tells by itself.
-    private static let lookMilliseconds: Int32 = 5000
+    /// How often the boards of the streams are looked at for what no stream tells by itself: soon enough for the shortest `lag-warning`.
+    private var lookMilliseconds: Int32 = 5000
+    private static let lookMillisecondsMin: Int64 = 500, lookMillisecondsMax: Int64 = 5000
 
     /// - Parameter read: reads the configuration, at the start and for each reload.
     /// - Throws: `ConfigurationError` and what reading may throw; `SystemError` where a socket cannot be made.
@@ -54,6 +55,7 @@ final class Service: @unchecked Sendable {
     func run() throws -> ExitCode {
         let signals = try SignalListener()
         SystemCalls.raiseDescriptorLimit()
+        SystemCalls.boundHeaps()
         log.set(configuration.logLevel, configuration.logFormat)
         let server = try StatusServer { [unowned self] in report() }
         self.server = server
@@ -69,7 +71,7 @@ final class Service: @unchecked Sendable {
                 manager.alive()
                 nextSign = now + Int64(interval) * 1_000_000
             }
-            var pause = hooks.isBusy ? 500 : Self.lookMilliseconds
+            var pause = hooks.isBusy ? 500 : lookMilliseconds
             if let interval = manager.watchdogMilliseconds { pause = min(pause, interval) }
             signals.wait(orReadable: [wake], milliseconds: pause)
             SystemCalls.reset(wake)
@@ -102,7 +104,7 @@ final class Service: @unchecked Sendable {
         for (stream, event) in events { tell(stream, event) }
         let now = SystemCalls.monotonicNanoseconds()
         if now >= nextLook || !events.isEmpty {
-            nextLook = now + Int64(Self.lookMilliseconds) * 1_000_000
+            nextLook = now + Int64(lookMilliseconds) * 1_000_000
             lookForLags(now)
             let status = report(asks: false).summary
             if status != lastStatus { manager.status(status) }
@@ -129,6 +131,9 @@ final class Service: @unchecked Sendable {
 
     /// A stream that is behind for longer than it may be has failed as far as its hooks are concerned.
     private func lookForLags(_ now: Int64) {
+        // Whoever is at work and has said nothing for that long may hang in a call: if nobody else asks, we do, and no answer counts as lag.
+        let silence = Int64(lookMilliseconds) * 1_000_000
+        for stream in shared.withLock({ $0.streams }) where stream.board.withLock({ $0.isSilent(for: silence, at: now) }) { stream.ask() }
         for stream in shared.withLock({ $0.streams }) {
             let warning = Double(stream.specification.lagWarning.nanoseconds) / 1e9
             let (lag, isTold, isFailed, waitsFor) = stream.board.withLock { ($0.lagSeconds(at: now), $0.isFailureTold, $0.phase == .failed, $0.waitsFor) }
@@ -212,6 +217,8 @@ final class Service: @unchecked Sendable {
 
     /// Starts and stops what differs, and leaves alone what does not.
     private func apply(_ fresh: ServiceConfiguration) {
+        let warnings = (fresh.streams + fresh.directories.map(\.template)).map { $0.lagWarning.nanoseconds / 2_000_000 }
+        lookMilliseconds = Int32(max(Self.lookMillisecondsMin, min(Self.lookMillisecondsMax, warnings.min() ?? Self.lookMillisecondsMax)))
         let outputs = (fresh.streams.map(\.target) + fresh.directories.map(\.template.target)).map(\.text).filter { $0.hasPrefix("/") }
         var kept: [DirectoryScanner] = []
         for specification in fresh.directories {

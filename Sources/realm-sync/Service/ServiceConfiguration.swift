@@ -216,7 +216,24 @@ struct ConfigurationBuilder {
         if kind == .archive, let source, StreamSpecification.isRemote(from) {
             complain(source.place, "the source of an archive must be a file of this machine")
         }
+        if let target, let local = stream.localSource, let replica = stream.localReplica, Self.plain(local) == Self.plain(replica) {
+            complain(target.place, "source and destination are the same file")
+        }
+        checkWire(stream, from, source)
+        checkWire(stream, to, target)
         return isEnabled(values) && source != nil && target != nil ? stream : nil
+    }
+
+    /// Whoever is reached over TLS must be told who we are.
+    private mutating func checkWire(_ stream: StreamSpecification, _ address: String, _ entry: ConfigurationText.Entry?) {
+        guard let entry, address.hasPrefix("realm://"), stream.wire.sharedSecrets == nil, stream.wire.certificate == nil, stream.wire.key == nil,
+              stream.wire.authority == nil else { return }
+        complain(entry.place, "\(entry.key): a realm:// address needs cert, key and ca, or psk-file")
+    }
+
+    /// A path in one of the forms that it may have, without asking the file system: what is checked need not be there yet.
+    private static func plain(_ path: String) -> String {
+        "/" + path.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
     }
 
     private mutating func directory(_ values: Values, _ section: ConfigurationText.Section) -> DirectorySpecification? {
@@ -241,6 +258,10 @@ struct ConfigurationBuilder {
         directory.excludes = values.all("exclude").map(\.value)
         directory.isRecursive = flag(values["recursive"]) ?? false
         directory.scanInterval = max(.milliseconds(100), duration(values["scan-interval"]) ?? directory.scanInterval)
+        if let entry = values["destination"] ?? values["archive"], let source, let target, Self.plain(source.value) == Self.plain(target.text) {
+            complain(entry.place, "\(entry.key): each file would be copied over itself; name another folder")
+        }
+        checkWire(template, target?.text ?? "", values["destination"])
         return isEnabled(values) && source != nil && target != nil ? directory : nil
     }
 
@@ -298,9 +319,27 @@ struct ConfigurationBuilder {
                 complain(title?.place ?? stream.name, "'\(stream.name)' and '\(other)' both write to \(stream.target.text)")
             }
         }
+        checkLoops(result)
         var names: Set<String> = []
         for section in text.sections where ["mirror", "archive", "directory"].contains(section.kind) && !section.name.isEmpty {
             if !names.insert(section.name).inserted { complain(section.place, "the name '\(section.name)' is given twice") }
+        }
+    }
+
+    /// A file that is mirrored to itself by way of others would be refused by one of the mirrors, for ever, whichever comes last.
+    private mutating func checkLoops(_ result: ServiceConfiguration) {
+        var next: [String: [String]] = [:]
+        for stream in result.streams {
+            guard let source = stream.localSource, let replica = stream.localReplica, Self.plain(source) != Self.plain(replica) else { continue }
+            // Only what the earlier ones make can be led back by a later one.
+            var reached: Set<String> = [Self.plain(replica)], pending = [Self.plain(replica)]
+            while let file = pending.popLast() {
+                for step in next[file] ?? [] where reached.insert(step).inserted { pending.append(step) }
+            }
+            if reached.contains(Self.plain(source)) {
+                let title = text.sections.first { $0.name == stream.name && $0.kind == "mirror" }
+                complain(title?.place ?? stream.name, "'\(stream.name)' mirrors back to \(replica) what comes from there: a loop")
+            } else { next[Self.plain(source), default: []].append(Self.plain(replica)) }
         }
     }
 

@@ -21,7 +21,8 @@ struct ServiceReport: Sendable {
             let count = streams.filter { $0.verdict == verdict }.count
             return count == 0 ? nil : "\(count) \(text)"
         }
-        return "\(streams.count) streams" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", "))
+        let folders = folderErrors.isEmpty ? "" : "; " + Text.count(folderErrors.count, "folder that cannot be looked through", "folders that cannot be looked through")
+        return "\(streams.count) streams" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", ")) + folders
     }
 
     var json: JSONText {
@@ -48,6 +49,8 @@ struct ServiceReport: Sendable {
         text += "# HELP realm_sync_streams Number of mirrors and archives.\n# TYPE realm_sync_streams gauge\nrealm_sync_streams \(streams.count)\n"
         text += "# HELP realm_sync_configuration_ok 1 where the last reload of the configuration succeeded.\n"
         text += "# TYPE realm_sync_configuration_ok gauge\nrealm_sync_configuration_ok \(configurationError == nil ? 1 : 0)\n"
+        text += "# HELP realm_sync_folder_errors Folders that cannot be looked through for files.\n"
+        text += "# TYPE realm_sync_folder_errors gauge\nrealm_sync_folder_errors \(folderErrors.count)\n"
         family("verdict", "gauge", "0 fine, 1 behind, 2 failed.") { Double($0.verdict.rawValue) }
         family("lag_seconds", "gauge", "Seconds since source and destination were known to be equal; rises while the other side is frozen.") { $0.lagSeconds }
         family("lag_versions", "gauge", "Versions that the destination is behind.") { $0.lagVersions.map { Double($0) } }

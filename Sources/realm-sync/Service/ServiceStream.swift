@@ -52,7 +52,11 @@ final class ServiceStream: @unchecked Sendable {
     deinit { SystemCalls.close(wake) }
 
     func start() throws {
-        // Until the first proof the age of what stands at the destination counts.
+        try BackgroundThread.start("stream") { [self] in main() }
+    }
+
+    /// Until the first proof the age of what stands at the destination counts. Looked at by our thread: the file system may hang.
+    private func readState() {
         if let replica = specification.localReplica, let state = try? MirrorState.read(replica: replica) {
             let age = max(0, SystemCalls.realTimeNanoseconds() - Int64(clamping: state.time))
             board.withLock {
@@ -60,7 +64,6 @@ final class ServiceStream: @unchecked Sendable {
                 $0.proven = SystemCalls.monotonicNanoseconds() - age
             }
         }
-        try BackgroundThread.start("stream") { [self] in main() }
     }
 
     // MARK: Asked by others
@@ -90,6 +93,7 @@ final class ServiceStream: @unchecked Sendable {
     // MARK: The thread
 
     private func main() {
+        readState()
         var pause = specification.retryMin
         while !wantsStop {
             begin()
@@ -148,8 +152,8 @@ final class ServiceStream: @unchecked Sendable {
         let text = Text.oneLine(Failure(error).message ?? "\(error)")
         let isNew = board.withLock { board in
             let isNew = board.phase != .failed && board.lastError != text || board.failuresInRow == 0
+            board.wake(at: SystemCalls.monotonicNanoseconds())
             board.phase = .failed
-            board.isParked = false
             board.lastError = text
             board.lastErrorTime = SystemCalls.realTimeNanoseconds()
             board.failuresInRow += 1
@@ -206,7 +210,8 @@ final class ServiceStream: @unchecked Sendable {
             }
             return pending()
         }
-        let isIdle = milliseconds >= 1000 && !descriptors.isEmpty
+        // Who waits for an answer of the other side asks for a second at most.
+        let isIdle = milliseconds > 1000 && !descriptors.isEmpty
         var milliseconds = milliseconds
         if isIdle {
             if !ownIsReported {
@@ -223,13 +228,21 @@ final class ServiceStream: @unchecked Sendable {
             // Something is in the way, and what it is shall be seen.
             return .status
         }
-        board.withLock { $0.isParked = isIdle }
+        // A pause before the next try.
+        let isPause = milliseconds >= 100 && descriptors.isEmpty
+        board.withLock { board in
+            if isIdle { board.park() }
+            if isPause { board.nextTry = now + Int64(milliseconds) * 1_000_000 }
+        }
         let happened = poll(for: descriptors, milliseconds)
         if happened {
             ownIsReported = false
             ownLastActivity = SystemCalls.monotonicNanoseconds()
         }
-        board.withLock { $0.isParked = false }
+        board.withLock { board in
+            board.wake(at: SystemCalls.monotonicNanoseconds())
+            if isPause { board.nextTry = nil }
+        }
         return pending()
     }
 

@@ -29,7 +29,7 @@ struct StreamBoard: Sendable {
     /// The last sign of life of the thread, and the last question.
     var answered = SystemCalls.monotonicNanoseconds(), asked: Int64 = 0
     /// Asleep, since there was nothing to do at `answered`.
-    var isParked = false
+    private(set) var isParked = false
     var progress: Mirror.Progress?
     var waitsFor: String?
     var writeAmplification: Double?
@@ -117,6 +117,20 @@ struct StreamBoard: Sendable {
         case .following: waitsFor == nil && sourceVersion == version && (isParked || answered >= asked) && probeAgrees
         default: false
         }
+    }
+
+    /// It sleeps, having nothing to do.
+    mutating func park() { isParked = true }
+
+    /// It was asleep until now; as long as it was, both sides were equal, as far as anybody could know.
+    mutating func wake(at now: Int64) {
+        if isParked && isEqualNow { proven = now }
+        isParked = false
+    }
+
+    /// Its thread is neither asleep nor has it given a sign of life for so long, and nobody has asked it since.
+    func isSilent(for nanoseconds: Int64, at now: Int64) -> Bool {
+        !isParked && !isEnded && answered >= asked && now - answered > nanoseconds
     }
 
     private var probeAgrees: Bool { probe?.sourceVersion.map { $0 <= version ?? 0 } ?? true }

@@ -90,8 +90,8 @@ struct StreamJob {
         let onReport = self.onReport
         let archiver = Archiver(source: specification.source, place: try ArchiveAddress.place(place, creates: true), options: options, onStatus: { status in
             onReport(Report(
-                sourceVersion: status.sourceVersion, version: status.version, stepCount: status.versionCount, waitsFor: status.waitsFor,
-                writeAmplification: status.writeAmplification))
+                sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount, byteCount: status.byteCount,
+                imageCount: status.imageCount, waitsFor: status.waitsFor, writeAmplification: status.writeAmplification))
         }, control: control)
         try archiver.run()
     }
