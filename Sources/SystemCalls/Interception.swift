@@ -1,5 +1,6 @@
-import CShims
-import Glibc
+#if DEBUG
+import Synchronization
+#endif
 
 /// What a test sees of a system call before it happens.
 public struct InterceptedCall {
@@ -23,8 +24,27 @@ public struct InterceptedCall {
 /// It exists in debug builds only; a release build has no trace of it on any path.
 public enum SystemCallInterception {
     #if DEBUG
-    /// Set before any other thread is started that makes calls, and reset when they are done; hence unsafe but free of locks.
-    nonisolated(unsafe) public static var hook: ((InterceptedCall) -> Int32?)?
+    private struct Hook: @unchecked Sendable {
+        // Sendable: it is called on every thread that makes a call; a hook that is about one thread must ask which it is on.
+        var body: ((InterceptedCall) -> Int32?)?
+    }
+    private static let current = Mutex(Hook())
+    private static let isSet = Atomic<Bool>(false)
+
+    /// May be set while other threads make calls. A call that has begun may still ask the hook of before.
+    public static var hook: ((InterceptedCall) -> Int32?)? {
+        get { isSet.load(ordering: .acquiring) ? current.withLock { $0 }.body : nil }
+        set {
+            let new = Hook(body: newValue)
+            // What the old one holds on to must go outside of the lock: its end may make calls.
+            let old = current.withLock { hook in
+                defer { hook = new }
+                isSet.store(new.body != nil, ordering: .releasing)
+                return hook
+            }
+            withExtendedLifetime(old) {}
+        }
+    }
 
     @inline(__always)
     static func ask(

@@ -1,3 +1,4 @@
+import CShims
 import Glibc
 import Synchronization
 import SystemCalls
@@ -107,20 +108,13 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         }
     }
 
-    @inline(__always) private func mark(_ page: Int) -> UInt32 {
-        // An aligned word, written after the page's bytes under the lock; x86-64 and aarch64 need the acquire only on the latter.
-        let value = marks[page]
-        atomicMemoryFence(ordering: .acquiring)
-        return value
-    }
+    // A mark is written under the lock, after the page's bytes, and read by anybody.
+    @inline(__always) private func mark(_ page: Int) -> UInt32 { CShims_load_acquire_u32(marks + page) }
 
-    func setMark(_ page: Int, _ value: UInt32) {
-        atomicMemoryFence(ordering: .releasing)
-        marks[page] = value
-    }
+    func setMark(_ page: Int, _ value: UInt32) { CShims_store_release_u32(marks + page, value) }
 
     /// What the span holds of the page is not to be used any more.
-    func drop(_ page: Int) { marks[page] = 0 }
+    func drop(_ page: Int) { setMark(page, 0) }
 
     /// The pages of this generation are as they are in the file: nobody has written one since it began, but we.
     ///
@@ -153,7 +147,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         while page < limit {
             let first = page
             while page < limit, !states[page].contains(.isDirty) {
-                marks[page] = 0
+                drop(page)
+                if page < seals.count { seals[page] = PageEntry.Seal() }
                 page += 1
             }
             if page > first { SystemCalls.discard(base + (first << 12), length: (page - first) << 12) }
@@ -171,7 +166,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             if !isUndisturbed {
                 knownMetadata.forget(page / PageGeometry.pagesPerBlock)
                 let present = generation.load(ordering: .relaxed)
-                if marks[page] == present { marks[page] = present == 1 ? UInt32.max : present - 1 }
+                if marks[page] == present { setMark(page, present == 1 ? UInt32.max : present - 1) }
             }
             try loadLocked(page, forWriting: false)
         }
@@ -200,7 +195,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         let outcome = try readWithRetries(page)
         switch outcome {
         case .content(let seal):
-            (base + position).copyMemory(from: scratch, byteCount: PageGeometry.pageByteCount)
+            if page < seals.count, seals[page].iv != 0 { copyChanges(to: base + position) } else {
+                (base + position).copyMemory(from: scratch, byteCount: PageGeometry.pageByteCount)
+            }
             remember(page, seal)
         case .zeros where !forWriting:
             // A page that was cut off and came back is free space until it is written; where content is looked for, it was lost.
@@ -214,6 +211,15 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             remember(page, PageEntry.Seal())
         }
         setMark(page, present)
+    }
+
+    /// Brings a page that was decrypted before to the content of `scratch`. Others may be reading in it: what belongs to their versions is the
+    /// same in both, and is not written.
+    private func copyChanges(to page: UnsafeMutableRawPointer) {
+        for offset in stride(from: 0, to: PageGeometry.pageByteCount, by: 8) {
+            let word = scratch.load(fromByteOffset: offset, as: UInt64.self)
+            if page.load(fromByteOffset: offset, as: UInt64.self) != word { page.storeBytes(of: word, toByteOffset: offset, as: UInt64.self) }
+        }
     }
 
     func remember(_ page: Int, _ seal: PageEntry.Seal) {

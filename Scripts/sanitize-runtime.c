@@ -1,0 +1,73 @@
+// Loaded before everything else by `Scripts/sanitize thread`: tells the thread sanitizer what the Swift runtime does between threads.
+//
+// The sanitizer sees our code and C's, since both are compiled for it, and the functions of the C library, of Dispatch and of Swift's tasks, since
+// it stands in front of them. Of the other libraries of the toolchain it sees nothing, so it would take what they order for races:
+//
+// - `Mutex` of Synchronization is inlined into our code but for the ways that wait or wake, which only the library has.
+// - `swift_once`, behind every global and static property, waits for the thread that makes the value.
+//
+// So each of these is stood in front of as well, and says what happens before what: no more than the library promises. Without
+// the sanitizer in the process everything here does nothing but call on.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context))
+
+extern void __tsan_acquire(void *address) __attribute__((weak));
+extern void __tsan_release(void *address) __attribute__((weak));
+static void acquire(void *address) { if (__tsan_acquire != NULL) __tsan_acquire(address); }
+static void release(void *address) { if (__tsan_release != NULL) __tsan_release(address); }
+
+#define NEXT(type, variable, name) \
+    static type variable; \
+    if (variable == NULL) variable = (type)dlsym(RTLD_NEXT, name)
+
+// MARK: Mutex
+
+SWIFT void mutex_lock_slow(uint32_t thread, SELF void *mutex) __asm__("$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
+SWIFT bool mutex_try_lock_slow(SELF void *mutex) __asm__("$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF");
+SWIFT void mutex_unlock_slow(SELF void *mutex) __asm__("$s15Synchronization12_MutexHandleV11_unlockSlowyyF");
+
+SWIFT void mutex_lock_slow(uint32_t thread, SELF void *mutex) {
+    typedef SWIFT void (*function)(uint32_t, SELF void *);
+    NEXT(function, next, "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
+    next(thread, mutex);
+    acquire(mutex);
+}
+
+SWIFT bool mutex_try_lock_slow(SELF void *mutex) {
+    typedef SWIFT bool (*function)(SELF void *);
+    NEXT(function, next, "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF");
+    bool is_locked = next(mutex);
+    if (is_locked) acquire(mutex);
+    return is_locked;
+}
+
+SWIFT void mutex_unlock_slow(SELF void *mutex) {
+    typedef SWIFT void (*function)(SELF void *);
+    NEXT(function, next, "$s15Synchronization12_MutexHandleV11_unlockSlowyyF");
+    release(mutex);
+    next(mutex);
+}
+
+// MARK: Global and static properties
+
+struct once { void (*body)(void *); void *context, *predicate; };
+
+static void run_once(void *pointer) {
+    struct once *once = pointer;
+    once->body(once->context);
+    release(once->predicate);
+}
+
+void swift_once(void *predicate, void (*body)(void *), void *context) {
+    typedef void (*function)(void *, void (*)(void *), void *);
+    NEXT(function, next, "swift_once");
+    struct once once = { body, context, predicate };
+    next(predicate, run_once, &once);
+    acquire(predicate);
+}
