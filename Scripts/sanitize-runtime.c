@@ -1,12 +1,14 @@
 // Loaded before everything else by `Scripts/sanitize thread`: tells the thread sanitizer what the Swift runtime does between threads.
 //
-// The sanitizer sees our code and C's, since both are compiled for it, and the functions of the C library, of Dispatch and of Swift's tasks, since
-// it stands in front of them. Of the other libraries of the toolchain it sees nothing, so it would take what they order for races:
+// The sanitizer sees our code, since it is compiled for it, and the functions of the C library and of Dispatch, since it stands in front of
+// them. Of the other libraries of the toolchain it sees nothing, so it would take what they order for races:
 //
 // - `Mutex` of Synchronization is inlined into our code but for the ways that wait or wake, which only the library has.
 // - `swift_once`, behind every global and static property, waits for the thread that makes the value.
+// - Tasks and actors go from thread to thread. Their library would say so itself, by two functions that are looked for when the
+//   sanitizer begins, on other systems than this one.
 //
-// So each of these is stood in front of as well, and says what happens before what: no more than the library promises. Without
+// So this stands in front of these as well, and says what happens before what: no more than the library promises. Without
 // the sanitizer in the process everything here does nothing but call on.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -70,4 +72,17 @@ void swift_once(void *predicate, void (*body)(void *), void *context) {
     struct once once = { body, context, predicate };
     next(predicate, run_once, &once);
     acquire(predicate);
+}
+
+// MARK: Tasks and actors
+
+extern bool tasks_are_watched __asm__("_swift_tsan_enabled") __attribute__((weak));
+extern void (*task_acquire)(void *) __asm__("_swift_tsan_acquire") __attribute__((weak));
+extern void (*task_release)(void *) __asm__("_swift_tsan_release") __attribute__((weak));
+
+__attribute__((constructor)) static void watch_tasks(void) {
+    if (__tsan_acquire == NULL || __tsan_release == NULL || &task_acquire == NULL || &task_release == NULL || &tasks_are_watched == NULL) return;
+    task_acquire = __tsan_acquire;
+    task_release = __tsan_release;
+    tasks_are_watched = true;
 }

@@ -121,7 +121,8 @@ extension AsyncWrites {
     /// Returns at the session's place when it is the turn of `id`.
     fileprivate func waitForTurn(_ id: UInt32, _ session: Session, _ actor: isolated any Actor) async throws {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { wait(id, $0) }
+            // The actor is named, and so captured: a closure that does not capture it is isolated to nothing, and would run anywhere.
+            try await withCheckedThrowingContinuation(isolation: actor) { wait(id, $0) }
         } onCancel: { [waker = session.waker] in
             waker?.schedule { $0.asyncWrites?.cancelTask(id) }
         }

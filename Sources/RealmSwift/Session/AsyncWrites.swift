@@ -306,6 +306,7 @@ final class AsyncWrites {
     }
 
     func wait(_ id: UInt32, _ continuation: CheckedContinuation<Void, any Error>) {
+        session.checkConfinement()
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return continuation.resume(throwing: CancellationError()) }
         pending[index].work = .task(continuation)
         if index == 0, hasTurn {
