@@ -13,6 +13,7 @@ final class S3PlaceTests: ArchiveTestCase {
         options.firstPause = .milliseconds(1)
         options.silence = .seconds(silence)
         options.triesMax = tries
+        options.settling = .milliseconds(1)
         return try S3Place(address, options: options)
     }
 
@@ -96,6 +97,46 @@ final class S3PlaceTests: ArchiveTestCase {
         for (a, b) in zip(history, history.dropFirst()) { XCTAssertEqual(a.sequence + 1, b.sequence, "no hole") }
         XCTAssertEqual(bucket.served.filter { $0.query["list-type"] != nil }.count, 0, "nothing was listed")
         print("seed 81: \(place.requestCounts) requests for 80 commits and some restores")
+    }
+
+    /// The S3 layer of OpenStack Swift is such a store.
+    func testAStoreThatKnowsNoConditionsHasThemLookedAtByUs() throws {
+        let bucket = try TinyBucket()
+        defer { bucket.stop() }
+        let isConditional: @Sendable (TinyBucket.Request) -> Bool = { $0.headers["if-match"] != nil || $0.headers["if-none-match"] != nil }
+        bucket.misbehave { _, request in isConditional(request) ? .status(501) : .none }
+        let place = try bucketPlace(bucket), other = try bucketPlace(bucket)
+        let tag = try place.put("a", [1], .absent)
+        for condition in [ArchivePutCondition.absent, .matches("\"other\"")] {
+            XCTAssertThrowsError(try place.put("a", [2], condition)) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "a")) }
+        }
+        XCTAssertThrowsError(try place.put("none", [1], .matches(tag))) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "none")) }
+        try place.put("a", [3], .matches(tag))
+        XCTAssertEqual(try place.get("a", from: 0, count: 5)?.bytes, [3])
+        XCTAssertEqual(bucket.served.count(where: isConditional), 1, "it is asked once whether it knows conditions")
+        // Somebody else has seen no lease either, and puts his a moment later.
+        place.whileSettling = { try other.put(ArchiveNames.lease, [2], .always) }
+        XCTAssertThrowsError(try place.put(ArchiveNames.lease, [1], .absent)) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: ArchiveNames.lease)) }
+        try place.delete(ArchiveNames.lease)
+        place.whileSettling = {}
+
+        let store = try makeSource()
+        var random = SplitMix(seed: 83)
+        var refused = false
+        try follow(place, commits: 20) { number in
+            try self.commit(store, &random)
+            guard number == 9 else { return }
+            XCTAssertThrowsError(try self.archiveOnce(self.bucketPlace(bucket))) {
+                guard case ArchiveError.leaseHeld = $0 else { return XCTFail("\($0)") }
+                refused = true
+            }
+        }
+        XCTAssertTrue(refused)
+        try store.close()
+        let reader = try ArchiveReader(place)
+        let history = try reader.history()
+        XCTAssertEqual(history.count, 21)
+        for entry in history { try assertRestores(reader, entry, verifies: false) }
     }
 
     func testAServerThatStaysDownIsReportedAfterBoundedTries() throws {

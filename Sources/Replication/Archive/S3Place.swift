@@ -9,6 +9,11 @@ import SystemCalls
 /// What fails in passing (no connection, silence, a cut answer, 429 and 5xx) is tried again after growing, randomly spread pauses.
 /// A put whose answer was lost may have been done: its repetition then finds its own condition broken, and the caller, who knows the
 /// bytes, looks.
+///
+/// Some stores know no conditional puts and answer 501 (the S3 layer of OpenStack Swift). There we look first and put then, which is not one
+/// step: of two archivers that look for the lease at the same moment both put theirs. So whoever has put the lease waits a little, and has it
+/// if it is still his. Where a put is still under way after that time, two may hold it until one of them renews; what they put bears the
+/// number of its version and the chain that leads to it, so a step of one never passes for that of the other.
 public final class S3Place: ArchivePlace {
     public struct Credentials: Sendable {
         public var accessKey: String
@@ -33,6 +38,8 @@ public final class S3Place: ArchivePlace {
         public var firstPause = Duration.milliseconds(100)
         /// A transfer in which nothing moves for so long has failed.
         public var silence = Duration.seconds(30)
+        /// Where the store knows no conditions: so long after a lease was put nobody else may have put his.
+        public var settling = Duration.seconds(1)
         public init() {}
     }
 
@@ -43,6 +50,10 @@ public final class S3Place: ArchivePlace {
     private let base: String
     private let client: HTTPClient
     private let options: Options
+    /// False once the store has answered that it knows none.
+    private var knowsConditions = true
+    /// Called while a lease settles; for tests.
+    var whileSettling: () throws -> Void = {}
 
     static let partByteCount = 8 << 20
 
@@ -101,7 +112,8 @@ public final class S3Place: ArchivePlace {
 
     /// Sends until an answer comes that is one.
     private func request(
-        _ method: String, _ url: String, headers: [String] = [], body: [UInt8] = [], range: ClosedRange<Int>? = nil, limit: Int = answerByteCountMax
+        _ method: String, _ url: String, headers: [String] = [], body: [UInt8] = [], range: ClosedRange<Int>? = nil, limit: Int = answerByteCountMax,
+        takes answer: Int? = nil
     ) throws -> HTTPClient.Response {
         var pause = Double(options.firstPause.components.seconds) + Double(options.firstPause.components.attoseconds) / 1e18
         var reason = ""
@@ -110,6 +122,7 @@ public final class S3Place: ArchivePlace {
             do {
                 let response = try client.send(method, url, headers: headers, body: body, range: range, limit: limit)
                 switch response.status {
+                case let status where status == answer: return response
                 case 408, 425, 429, 500...599: reason = "\(response.status) \(Self.code(response))"
                 case 200...299, 304, 404, 409, 412, 416: return response
                 case 300...399:
@@ -189,20 +202,39 @@ public final class S3Place: ArchivePlace {
 
     @discardableResult
     public func put(_ name: String, _ bytes: [UInt8], _ condition: ArchivePutCondition) throws -> String {
+        if condition != .always && !knowsConditions { return try putAfterLooking(name, bytes, condition) }
         var headers: [String] = []
         switch condition {
         case .always: break
         case .absent: headers.append("If-None-Match: *")
         case .matches(let tag): headers.append("If-Match: \(tag)")
         }
-        let response = try request("PUT", url(name), headers: headers, body: bytes)
+        let response = try request("PUT", url(name), headers: headers, body: bytes, takes: condition == .always ? nil : 501)
         switch response.status {
+        case 501:
+            knowsConditions = false
+            return try putAfterLooking(name, bytes, condition)
         case 409, 412: throw ArchivePlaceError.conflict(name: name)
         case 404 where condition != .always && !Self.code(response).contains("NoSuchBucket"): throw ArchivePlaceError.conflict(name: name)
         case 404: throw ArchivePlaceError.refused(place: description, reason: "there is no such bucket")
         case 200...299: return response.headers["etag"] ?? ""
         default: throw ArchivePlaceError.badAnswer(place: description, reason: "\(name): status \(response.status)")
         }
+    }
+
+    private func putAfterLooking(_ name: String, _ bytes: [UInt8], _ condition: ArchivePutCondition) throws -> String {
+        let found = try get(name, from: 0, count: 1)?.tag
+        switch condition {
+        case .always: break
+        case .absent: if found != nil { throw ArchivePlaceError.conflict(name: name) }
+        case .matches(let tag): if found != tag { throw ArchivePlaceError.conflict(name: name) }
+        }
+        let tag = try put(name, bytes, .always)
+        if name != ArchiveNames.lease { return tag }
+        usleep(UInt32(clamping: options.settling.components.seconds * 1_000_000 + options.settling.components.attoseconds / 1_000_000_000_000))
+        try whileSettling()
+        guard try get(name, from: 0, count: 1)?.tag == tag else { throw ArchivePlaceError.conflict(name: name) }
+        return tag
     }
 
     public func upload(_ name: String) throws -> any ArchiveUpload { Upload(self, name) }
