@@ -152,7 +152,7 @@ final class Soak {
         say("   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB")
         while done < plan.commits {
             let (next, nextRound) = plan.phase(done)
-            if next != phase { try enter(next, from: phase) }
+            if next != phase { try enter(next, from: phase, nextRound) }
             (phase, round) = (next, nextRound)
             let count = min(plan.piece, plan.commits - done), pieceBegin = Date()
             times = try commit(count)
@@ -167,33 +167,39 @@ final class Soak {
                 try startService()
             }
         }
-        if phase == .fullDisk { try enter(.peace, from: phase) }
+        if phase == .fullDisk { try enter(.peace, from: phase, round) }
         say("\(done) commits in \(Int(-begin.timeIntervalSinceNow)) s, \(restarts) restarts")
     }
 
-    private func enter(_ phase: SoakPlan.Phase, from old: SoakPlan.Phase) throws {
+    private func enter(_ phase: SoakPlan.Phase, from old: SoakPlan.Phase, _ round: Int) throws {
         let filler = "\(smallDisk)/filler"
         if old == .fullDisk, hasSmallDisk {
             var told = ""
             let limit = Date(timeIntervalSinceNow: 120)
             while !told.contains("space"), limit.timeIntervalSinceNow > 0 {
                 let state = try streams()["small"] ?? [:]
-                told = ["state", "waitsFor", "lastError"].compactMap { state[$0] as? String }.joined(separator: ", ")
+                // What was the last error may be that of the last time.
+                told = ["state", "waitsFor"].compactMap { state[$0] as? String }.joined(separator: ", ")
                 if !told.contains("space") { usleep(50_000) }
             }
             if told.contains("space") { say("the full disk: \(told)") } else { troubles.append("the full disk is not told of: \(told)") }
             unlink(filler)
-            try order("shrink \(source)")
+            if round == 0 { try order("shrink \(source)") }
         }
         if phase == .fullDisk, hasSmallDisk {
             // The copy is there when the disk becomes full.
             try settle()
+            // The first time the file must grow and cannot; later it is large enough, so it is gone, and a whole image finds no room.
+            if round > 0 {
+                for name in ["copy.realm", "copy.realm.lock", "copy.realm.note"] { unlink("\(smallDisk)/\(name)") }
+                try? FileManager.default.removeItem(atPath: "\(smallDisk)/copy.realm.management")
+            }
             let descriptor = open(filler, O_WRONLY | O_CREAT, 0o600)
             let block = [UInt8](repeating: 0, count: 65536)
             while write(descriptor, block, block.count) > 0 {}
             while write(descriptor, block, 512) > 0 {}
             close(descriptor)
-            try order("grow \(source) 4000000")
+            if round == 0 { try order("grow \(source) 4000000") }
         }
     }
 
