@@ -89,6 +89,30 @@ final class WireMirrorTests: WireTestCase {
         try store.close()
     }
 
+    func testAPullWhoseConnectionBreaksNowAndThenComesBackAtOnceEachTime() throws {
+        let there = root + "/b.realm", back = scratch.file("back.realm")
+        let store = try Store.open(there, options())
+        try makeTable(store)
+        let server = try serve()
+        let relay = try Relay(to: server.port)
+        defer { relay.end() }
+        let pull = try mirror("realm://127.0.0.1:\(relay.port)/b.realm", back)
+        var random = SplitMix(seed: 104)
+        for round in 0..<8 {
+            try change(store, &random)
+            reaches(try store.newestVersion(), at: back, "round \(round): \(pull.notes.suffix(3))")
+            relay.set(.none)
+        }
+        try change(store, &random)
+        reaches(try store.newestVersion(), at: back)
+        let pauses = pull.pauses
+        XCTAssertGreaterThanOrEqual(pauses.count, 8, "each break is followed by a pause")
+        XCTAssertLessThanOrEqual(pauses.max() ?? 0, 800, "and none is longer because of those before: \(pauses)")
+        XCTAssertNil(pull.stop())
+        XCTAssertNil(server.stop())
+        try store.close()
+    }
+
     func testDamagedBytesAreNoticedAndTheStepComesAgain() throws {
         let store = try Store.open(source, options())
         try makeTable(store)

@@ -75,6 +75,7 @@ class ControlledThread: @unchecked Sendable {
     private var isOver = false
     private var failure: (any Error)?
     private var texts: [String] = []
+    private var pausesTaken: [Int32] = []
     private var pipe: (reading: Int32, writing: Int32)
 
     init() { pipe = (try? SystemCalls.makePipe()) ?? (-1, -1) }
@@ -105,7 +106,11 @@ class ControlledThread: @unchecked Sendable {
     func note(_ text: String) { locked { texts.append(text) } }
     var notes: [String] { locked { texts } }
 
+    /// Pauses before another try, in milliseconds.
+    var pauses: [Int32] { locked { pausesTaken } }
+
     func control(_ descriptors: [Int32], _ milliseconds: Int32) -> MirrorFollower.Request? {
+        if descriptors.isEmpty && milliseconds > 0 { locked { pausesTaken.append(milliseconds) } }
         var polled = ([pipe.reading] + descriptors).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         guard poll(&polled, nfds_t(polled.count), milliseconds) > 0, polled[0].revents != 0 else { return nil }
         return locked {

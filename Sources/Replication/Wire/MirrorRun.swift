@@ -81,10 +81,13 @@ final class PullMirror {
         let writer = try ReplicaWriter(destination, source: "\(connector.endpoint)", options: options)
         var pause = Pause()
         while !stopped {
+            let before = stepCount + imageCount, begin = SystemCalls.monotonicNanoseconds()
             do {
                 if try receive(writer) { return }
                 pause = Pause()
             } catch let error where isTransient(error) {
+                // A way that has carried something, or has stood for some time, is tried again at once: only what fails in a row waits ever longer.
+                if stepCount + imageCount > before || SystemCalls.monotonicNanoseconds() - begin > Self.steadyNanoseconds { pause = Pause() }
                 let text = "\(error)"
                 if waitsFor != text { options.onMessage(text) }
                 waitsFor = text
@@ -92,6 +95,8 @@ final class PullMirror {
             }
         }
     }
+
+    private static let steadyNanoseconds: Int64 = 10_000_000_000
 
     /// One connection. True where the work is done.
     private func receive(_ writer: ReplicaWriter) throws -> Bool {
