@@ -321,6 +321,19 @@ class SessionParticipantTests: XCTestCase {
         try anchor.close()
     }
 
+    func testAKillBeforeAParticipantIsCountedLeavesNothing() throws {
+        let anchor = try open(path)
+        let process = try TestProcess(key: key)
+        process.ask("kill-at open.registered")
+        XCTAssertEqual(process.ask("open \(path)"), "gone")
+        let opener = try TestProcess(key: key)
+        XCTAssert(opener.ask("open \(path)").hasPrefix("ok initiator=false"))
+        XCTAssertEqual(opener.ask("close"), "ok")
+        XCTAssertEqual(anchor.lockFile.participantCount, 1)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: path + ".management/participants").count, 1)
+        try anchor.close()
+    }
+
     func testAKillWhileTheLockFileIsMadeLeavesItToTheNext() throws {
         for point in ["lock-file.exclusive", "lock-file.initialised"] {
             let process = try TestProcess(key: key)

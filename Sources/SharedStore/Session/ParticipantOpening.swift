@@ -82,17 +82,21 @@ extension Participant {
                 file.close()
                 return nil
             }
+            // The register first, which takes its time: between the count and the note whose it is, a kill leaves the count for good.
+            var register: ParticipantRegister?
+            do { register = try ParticipantRegister.create(paths, lockFile, label: options.label, grace: options.pinGrace) } catch {
+                warnings.append("no register of participants: \(error)")
+            }
+            KillPoint.reach("open.registered")
             lockFile.participantCount += 1
             KillPoint.reach("open.counted")
-            var register: ParticipantRegister?
+            register?.setCounted(true)
             do {
-                register = try ParticipantRegister.create(paths, lockFile, label: options.label, grace: options.pinGrace)
-                register?.setCounted(true)
-                if !isInitiator, ParticipantRegister.anyOwnerIsGone(paths) {
+                if register != nil, !isInitiator, ParticipantRegister.anyOwnerIsGone(paths) {
                     let top = options.durability == .memoryOnly ? nil : attachment.inspection.snapshot.topRef
                     try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: top, deadline)
                 }
-            } catch { warnings.append("no register of participants: \(error)") }
+            } catch { warnings.append("participants that have died are counted still: \(error)") }
             return Participant(
                 paths: paths, options: options, lockFile: lockFile, file: file, register: register, attachedAs: attachment, warnings: warnings)
         } catch {
