@@ -53,6 +53,27 @@ final class CollectionValueTests: XCTestCase {
         }
     }
 
+    func testACollectionThatIsGoneIsDescribed() throws {
+        let realm = try Realm(configuration: .init(inMemoryIdentifier: name, objectTypes: RealmTestCase.types))
+        let person = Person(value: ["name": "Ann", "tags": ["a"], "dogs": [["name": "Rex"]]] as [String: Any])
+        try realm.write { realm.add(person) }
+        let dogs = person.dogs, tags = person.tags, pets = person.pets, filtered = person.dogs.filter("age >= 0")
+        try realm.write { realm.delete(person) }
+        XCTAssertTrue(dogs.isInvalidated && tags.isInvalidated && pets.isInvalidated)
+        for text in ["\(dogs)", "\(tags)", "\(pets)", "\(AnyRealmCollection(dogs))"] { XCTAssertTrue(text.contains("invalid collection"), text) }
+        XCTAssertTrue("\(filtered)".hasPrefix("Results<Dog>"))
+        XCTAssertTrue("\(person)".contains("invalid object"))
+    }
+
+    func testKeysOfAMapFromOutsideAreCheckedWithoutATrap() {
+        for key in ["a.b", "$a"] {
+            XCTAssertThrowsError(try JSONDecoder().decode(Map<String, Int>.self, from: Data("{\"\(key)\": 1}".utf8))) { error in
+                guard case DecodingError.dataCorrupted(let context) = error else { return XCTFail("\(error)") }
+                XCTAssertTrue(context.debugDescription.contains(key), context.debugDescription)
+            }
+        }
+    }
+
     func testAssigningAListCopiesItsElements() {
         let first = AllTypes(), second = AllTypes()
         first.ints.append(objectsIn: [1, 2])

@@ -66,6 +66,21 @@ final class ValueInputTests: XCTestCase {
         XCTAssertEqual(Mapped(value: ["place": ["x": 1.0, "y": 2.0]]).place.y, 2)
     }
 
+    func testNumbersOfFoundationAndUnsignedOnes() throws {
+        let object = AllTypes(value: ["key": "x", "double": CGFloat(1.5), "float": Decimal(2.5), "int": Decimal(7), "int64": UInt64(9), "int8": UInt8(3),
+                                      "optDouble": NSDecimalNumber(string: "0.25"), "any": CGFloat(0.5), "decimal": UInt64.max] as [String: Any])
+        XCTAssertEqual(object.double, 1.5)
+        XCTAssertEqual(object.float, 2.5)
+        XCTAssertEqual(object.int, 7)
+        XCTAssertEqual(object.int64, 9)
+        XCTAssertEqual(object.int8, 3)
+        XCTAssertEqual(object.optDouble, 0.25)
+        XCTAssertEqual(object.any, .double(0.5))
+        XCTAssertEqual(object.decimal, try Decimal128(string: "18446744073709551615"))
+        assertTraps("number that is too large", "Invalid value '18446744073709551615'", "AllTypes.int")
+        assertTraps("decimal for a double", "Invalid value '1.5' of type 'Decimal128'")
+    }
+
     func testNumbersConvertWhereTheyStayTheSame() {
         XCTAssertEqual(ValueInput.convert(3.0, to: _PropertyShape(.int))?.plain, .int(3))
         XCTAssertNil(ValueInput.convert(3.5, to: _PropertyShape(.int)))

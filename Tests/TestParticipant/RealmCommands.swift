@@ -11,6 +11,8 @@ import RealmSwiftTestModels
 ///     crowd PATH SEED STEPS  writes at random and observes, see `CrowdCommand.swift`
 ///     digest PATH            prints a digest of the file
 ///     main-actor PATH        works on the main actor while worker threads serve it, as in a program with an asynchronous main
+///     default -              opens the Realm of the default configuration; prints its path or the error
+///     exit-busy PATH         exits while threads write and observe
 ///
 /// KEY: 128 hexadecimal digits.
 @MainActor func runRealmCommand(_ arguments: [String]) throws -> Int32 {
@@ -60,9 +62,36 @@ import RealmSwiftTestModels
             exit(0)
         }
         dispatchMain()
+    case "default":
+        var configuration = Realm.Configuration.defaultConfiguration
+        configuration.objectTypes = [Owner.self, Dog.self, Person.self, Address.self, Country.self]
+        do { print(try Realm(configuration: configuration).configuration.fileURL?.path ?? "") } catch { print("error \(error.localizedDescription)") }
+    case "exit-busy": exitWhileThreadsWork(configuration)
     default: return 64
     }
     return 0
+}
+
+/// Four threads commit, four queues and the main thread observe, and nobody is told that the end comes.
+@MainActor private func exitWhileThreadsWork(_ configuration: Realm.Configuration) -> Never {
+    let realm = try! Realm(configuration: configuration)
+    var callCount = 0
+    let token = realm.objects(Dog.self).filter("age >= 0").observe { _ in callCount += 1 }
+    for number in 0..<4 {
+        let queue = DispatchQueue(label: "observer \(number)")
+        queue.async {
+            let realm = try! Realm(configuration: configuration, queue: queue)
+            let token = realm.objects(Dog.self).observe { _ in }
+            withExtendedLifetime((realm, token)) { Thread.sleep(forTimeInterval: 100) }
+        }
+        Thread {
+            let realm = try! Realm(configuration: configuration)
+            while true { try! realm.write { realm.add(Dog(name: "\(number)", age: number)) } }
+        }.start()
+    }
+    while callCount < 3 { RunLoop.main.run(until: Date().addingTimeInterval(0.01)) }
+    withExtendedLifetime(token) {}
+    exit(0)
 }
 
 private struct Kept: @unchecked Sendable {

@@ -226,7 +226,7 @@ extension List: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable, _Defa
     public static func _assigned(_ new: List, over old: List?) -> List {
         let list = old ?? List()
         if list === new || list.handle != nil && CollectionHandle.isSame(list.handle, new.handle) { return list }
-        let elements = Array(new)
+        let elements = Element.detached(Array(new))
         list.removeAll()
         list.append(objectsIn: elements)
         return list

@@ -103,7 +103,10 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     public func freeze() -> Map { Map(CollectionHandle.frozen(handle)) }
     public func thaw() -> Map? { CollectionHandle.thawed(handle).map { Map($0) } }
 
-    public var description: String { Description.text(of: pairs().map { ($0.key._mapKey, $0.value as Any) }, named: "Map<string, \(Value._elementShape.elementName)>", self) }
+    public var description: String {
+        if isInvalidated { return descriptionHeader + " [invalid collection]" }
+        return Description.text(of: pairs().map { ($0.key._mapKey, $0.value as Any) }, named: "Map<string, \(Value._elementShape.elementName)>", self)
+    }
 }
 
 @available(*, unavailable, message: "Maps belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen map")
@@ -121,10 +124,12 @@ extension Map: ThreadConfined, CustomStringConvertible {}
 enum MapKeys {
     /// Key paths would not know what is meant.
     static func check(_ key: String) {
-        if key.contains(".") || key.hasPrefix("$") {
-            misuse("Invalid key '\(key)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24.")
-        }
+        if !isPossible(key) { misuse(message(key)) }
     }
+
+    static func isPossible(_ key: String) -> Bool { !key.contains(".") && !key.hasPrefix("$") }
+
+    static func message(_ key: String) -> String { "Invalid key '\(key)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24." }
 }
 
 // MARK: Entries
@@ -189,7 +194,13 @@ extension Map: Decodable where Key: Decodable, Value: Decodable {
     public convenience init(from decoder: any Decoder) throws {
         self.init()
         let container = try decoder.container(keyedBy: TextKey.self)
-        for key in container.allKeys { self[Key(_mapKey: key.stringValue)] = try container.decode(Value.self, forKey: key) }
+        for key in container.allKeys {
+            // What comes from outside is an error, not a mistake of the program.
+            if !MapKeys.isPossible(key.stringValue) {
+                throw DecodingError.dataCorruptedError(forKey: key, in: container, debugDescription: MapKeys.message(key.stringValue))
+            }
+            self[Key(_mapKey: key.stringValue)] = try container.decode(Value.self, forKey: key)
+        }
     }
 }
 
@@ -214,8 +225,9 @@ extension Map: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable, _Defau
         let map = old ?? Map()
         if map === new || map.handle != nil && CollectionHandle.isSame(map.handle, new.handle) { return map }
         let pairs = new.pairs()
+        let values = Value.detached(pairs.map(\.value))
         map.removeAll()
-        for (key, value) in pairs { map.updateValue(value, forKey: key) }
+        for (pair, value) in zip(pairs, values) { map.updateValue(value, forKey: pair.key) }
         return map
     }
 

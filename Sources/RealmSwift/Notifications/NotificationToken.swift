@@ -10,6 +10,12 @@ public class NotificationToken: @unchecked Sendable {
     public func invalidate() {}
 }
 
+/// Tokens are equal to themselves only.
+extension NotificationToken: Hashable {
+    public static func == (a: NotificationToken, b: NotificationToken) -> Bool { a === b }
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
 /// The token of one observer.
 ///
 /// It may be invalidated, and may go, on any thread. What it holds of the session is let go of at the session's place.

@@ -51,6 +51,7 @@ enum Description {
 
     static func text<C: RealmCollectionBase>(of collection: C, named name: String) -> String {
         let address = (collection as AnyObject)
+        if collection.isInvalidated { return "\(name) <\(pointer(address))> [invalid collection]" }
         let elements = collection.prefix(elementCountMax + 1).enumerated().map { ("[\($0)] ", $1._toStored().dynamicValue) }
         return text(elements, "\(name) <\(pointer(address))>", depthMax, total: collection.count)
     }

@@ -117,9 +117,14 @@ extension _LinkedObject {
         return object
     }
 
+    /// An unmanaged object with the defaults of its class, where the class is only known at run time: what `T()` and `type(of: self).init()` make
+    /// on Apple systems. `init()` is not `required` here, so that models may override it as they do there; and so those do not compile.
+    public static func unmanaged() -> Self { _default() }
+
     /// The instance that records how a key path goes on.
     public static func _traceMark() -> Self {
         guard let object = Tracing.scratch(self) as? Self else { misuse("The class '\(self)' cannot be traced") }
         return object
     }
+    public static func _traceDefault() -> Self { _traceMark() }
 }

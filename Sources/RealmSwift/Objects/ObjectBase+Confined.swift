@@ -45,6 +45,10 @@ extension ObjectBase {
 
     private final func moved(to session: Session, _ type: SessionType) -> ObjectBase {
         guard let object = session.object(type.tableKey, ObjectKey(objectKey), as: Swift.type(of: self)) else { misuse("Object has been deleted or invalidated.") }
+        // Where another place has opened the file with other classes, it may know no such class, or another one of that name.
+        if !object.isInstance(of: Swift.type(of: self)) {
+            misuse("Object type '\(type.name)' is not managed by the Realm that is open here. Add '\(type.name)' to the 'objectTypes' of its configuration.")
+        }
         return object
     }
 }

@@ -172,12 +172,15 @@ protocol AnyPersisted {
     /// As `manage`, for an accessor that nobody has seen yet.
     static func setManaged(at address: UnsafeMutableRawPointer, slot: UInt16)
     static func setTrace(at address: UnsafeMutableRawPointer, number: UInt32)
+    /// The default that a property of a mapped type was declared with, in a fresh instance.
+    static func mappedValue(at address: UnsafeMutableRawPointer) -> Any?
     /// The value of a managed object in its Swift type.
     static func collection(of object: ObjectBase, slot: Int) -> Any?
 }
 
 extension AnyPersisted {
     static var valueType: (any _Persistable.Type)? { nil }
+    static func mappedValue(at address: UnsafeMutableRawPointer) -> Any? { nil }
 }
 
 /// `Persisted` of any type.
@@ -243,6 +246,12 @@ extension Persisted: AnyWrapper {
     static func setManaged(at address: UnsafeMutableRawPointer, slot: UInt16) { pointer(address).pointee.storage = .managed(slot: slot) }
 
     static func setTrace(at address: UnsafeMutableRawPointer, number: UInt32) { pointer(address).pointee.storage = .trace(number) }
+
+    static func mappedValue(at address: UnsafeMutableRawPointer) -> Any? {
+        guard case .value(let value, _) = pointer(address).pointee.storage, let mapped = ValueInput.unwrap(value), mapped is any _CustomPersistable else { return nil }
+        // Of the property's own type, so optional where that is.
+        return value
+    }
 
     static func collection(of object: ObjectBase, slot: Int) -> Any? { Value._get(object, slot) }
 }

@@ -16,13 +16,29 @@ final class OriginRegistry: Sendable {
         var configuration: Realm.Configuration?
     }
 
-    private let entries = Mutex<[String: Entry]>([:])
+    private struct Entries {
+        var byKey: [String: Entry] = [:]
+        /// How many there may be before those of files that are not open any more are dropped.
+        var countMax = 16
+
+        /// A program may open any number of files, one after the other; an entry keeps the closures of a configuration.
+        mutating func dropClosed() {
+            for key in Array(byKey.keys) {
+                guard var entry = byKey.removeValue(forKey: key) else { continue }
+                // Another reference is that of somebody who opens the file just now.
+                if !isKnownUniquelyReferenced(&entry) || entry.origin != nil { byKey[key] = entry }
+            }
+            countMax = max(16, 2 * byKey.count)
+        }
+    }
+    private let entries = Mutex(Entries())
 
     func entry(_ key: String) -> Entry {
         entries.withLock { entries in
-            if let entry = entries[key] { return entry }
+            if let entry = entries.byKey[key] { return entry }
+            if entries.byKey.count >= entries.countMax { entries.dropClosed() }
             let entry = Entry()
-            entries[key] = entry
+            entries.byKey[key] = entry
             return entry
         }
     }

@@ -1,7 +1,9 @@
 import Foundation
 
+/// Names an asynchronous write or commit, to cancel it.
+public typealias AsyncTransactionId = UInt32
+
 extension Realm {
-    /// Names an asynchronous write or commit, to cancel it.
     public typealias AsyncTransactionId = UInt32
 
     /// Runs `block` in a write transaction as soon as nobody else writes, and commits it, without making the caller wait.

@@ -54,7 +54,9 @@ extension Realm {
     private func create(_ type: SessionType, _ value: Any, _ policy: UpdatePolicy) -> ObjectBase {
         requirePrimaryKey(type, policy)
         if policy != .error, let object = ValueInput.object(value), object.session === session, object.schemaName == type.name {
-            return object
+            if object.isInvalidated { misuse("Object has been deleted or invalidated.") }
+            // A dynamic object is none of the class.
+            return Swift.type(of: object) == type.info?.type ? object : type.makeAccessor(ObjectKey(object.objectKey))
         }
         let accessor = type.makeAccessor(session.create(type, value, policy))
         session.noteCreated(accessor)
@@ -106,7 +108,8 @@ extension Realm {
     /// All objects of a class, live. The order means nothing.
     public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
         session.checkConfinement()
-        guard let model = Element._elementShape.objectClass else { misuse("'\(type)' is no model class") }
+        // Of the class that was given, which may be a subclass of the one that the compiler knows: `for type in [Dog.self, Cat.self] as [Object.Type]`.
+        guard let model = type._elementShape.objectClass else { misuse("'\(type)' is no model class") }
         return Results(ResultsCore(session, .table(session.requireType(model).tableKey)))
     }
 

@@ -48,7 +48,12 @@ extension Realm {
         public static let alreadyOpen = Code.alreadyOpen, invalidInput = Code.invalidInput, outOfDiskSpace = Code.outOfDiskSpace
         public static let incompatibleSession = Code.incompatibleSession, unsupportedFileFormatVersion = Code.unsupportedFileFormatVersion
         public static let fileOperationFailed = Code.fileOperationFailed, invalidDatabase = Code.invalidDatabase
-        public static let incompatibleHistories = Code.incompatibleHistories
+        public static let incompatibleHistories = Code.incompatibleHistories, multipleSyncAgents = Code.multipleSyncAgents
+        public static let subscriptionFailed = Code.subscriptionFailed, noSubscriptionForWrite = Code.noSubscriptionForWrite
+
+        /// Errors are equal when their codes are. Without this the operators for `NSError` and for all errors would be equally good.
+        public static func == (a: Realm.Error, b: Realm.Error) -> Bool { a.code == b.code }
+        public static func != (a: Realm.Error, b: Realm.Error) -> Bool { a.code != b.code }
 
         public static let callFailed = Realm.Error(.fail, userInfo: [NSLocalizedDescriptionKey: "Call failed"])
     }

@@ -26,9 +26,6 @@ extension CollectionHandle {
         return target.isEmbedded ? target : nil
     }
 
-    /// How deep collections in an `AnyRealmValue` can be nested, the outermost one included.
-    private static let depthMax = 100
-
     /// Of a collection that is a property itself.
     private var column: Column? { identity.salts.isEmpty ? type.table()?.column(identity.column) : nil }
 
@@ -45,9 +42,7 @@ extension CollectionHandle {
         }
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
-        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
-            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
-        }
+        if prepared.collection != nil && identity.salts.count + 1 >= AnyRealmValue.depthMax { AnyRealmValue.refuseDepth() }
         change { try $0.listInsert(identity, stored(index), prepared.mixed) }
         fill(prepared, at: index)
     }
@@ -63,9 +58,7 @@ extension CollectionHandle {
         }
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
-        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
-            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
-        }
+        if prepared.collection != nil && identity.salts.count + 1 >= AnyRealmValue.depthMax { AnyRealmValue.refuseDepth() }
         if prepared.collection != nil {
             // A collection that is there would be kept with its content.
             change { try $0.listSet(identity, stored(index), .null) }
@@ -111,9 +104,6 @@ extension CollectionHandle {
         session.requireWriteTransaction()
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
-        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
-            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
-        }
         if prepared.collection != nil { misuse("A MutableSet cannot hold lists and dictionaries") }
         change { _ = try $0.setInsert(identity, prepared.mixed) }
     }
@@ -137,9 +127,7 @@ extension CollectionHandle {
         }
         let prepared = session.prepare(value, policy)
         session.checkTarget(prepared, column)
-        if prepared.collection != nil && identity.salts.count + 1 >= CollectionHandle.depthMax {
-            misuse("Lists and dictionaries in an AnyRealmValue cannot be nested deeper than \(CollectionHandle.depthMax) levels")
-        }
+        if prepared.collection != nil && identity.salts.count + 1 >= AnyRealmValue.depthMax { AnyRealmValue.refuseDepth() }
         if prepared.collection != nil {
             change { _ = try $0.dictionarySet(identity, key, .null) }
         }
@@ -157,11 +145,23 @@ extension CollectionHandle {
     /// Replaces the elements. With `.modified` nothing is written where they are the same already.
     func replaceAll(_ values: [_Stored], _ policy: Realm.UpdatePolicy) {
         if policy == .modified, isEqual(values) { return }
+        let values = independent(values)
         if count > 0 { removeAll() }
         if kind == .set {
             for value in values { insertIntoSet(value, policy) }
         } else {
             for (index, value) in values.enumerated() { insert(value, at: index, policy) }
+        }
+    }
+
+    /// The values as they are before anything is removed: what is to be stored may be what is stored here.
+    private func independent(_ values: [_Stored]) -> [_Stored] {
+        guard let embeddedClass = embeddedType?.info?.type else { return _Stored.detached(values) }
+        return values.map { value in
+            guard case .input(let input) = value.content, let object = ValueInput.object(input), object.session === session else { return value }
+            let copy = ModelRuntime.make(embeddedClass)
+            ValueInput.populate(copy, with: object)
+            return _Stored(.object(copy))
         }
     }
 
@@ -184,6 +184,7 @@ extension CollectionHandle {
     }
 
     func replaceAll(_ entries: [(String, _Stored)], _ policy: Realm.UpdatePolicy) {
+        let entries = Array(zip(entries.map(\.0), independent(entries.map(\.1))))
         if policy == .modified {
             let present = Set(keys()), wanted = Set(entries.map(\.0))
             for key in present.subtracting(wanted) { remove(key: key) }

@@ -109,7 +109,10 @@ enum DynamicInput {
         let objects = property.type == .object ? property.objectClassName.flatMap { session.type(named: $0) } : nil
 
         func stored(_ input: Any?) -> _Stored? {
-            guard let objects else { return ValueInput.convert(input, to: shape) }
+            guard let objects else {
+                guard property.type == .any, let value = ValueInput.convert(input, to: shape) else { return ValueInput.convert(input, to: shape) }
+                return session.copyingForeignObjects(AnyRealmValue._from(value), nested)._toStored()
+            }
             guard let input = ValueInput.unwrap(input) else { return property.isArray || property.isSet ? nil : .null }
             if let mapped = input as? any _Storable, !(input is ObjectBase) {
                 // A mapped type whose persisted type is an embedded object.

@@ -25,8 +25,8 @@ extension Session {
             let (type, key) = ensureManaged(object, policy)
             return Prepared(mixed: .link(type.tableKey, key))
         case .input(let input): misuse("Invalid value '\(input)' of type '\(Swift.type(of: input))' for a link")
-        case .list: return Prepared(mixed: .list, collection: value.content)
-        case .dictionary: return Prepared(mixed: .dictionary, collection: value.content)
+        case .list: return Prepared(mixed: .list, collection: value.detached.content)
+        case .dictionary: return Prepared(mixed: .dictionary, collection: value.detached.content)
         }
     }
 

@@ -31,8 +31,8 @@ extension _CustomPersistable {
         return shape
     }
 
-    /// A stand-in must not be read by the initializer of a mapped type, or the key path would seem to go through it.
-    fileprivate static var traceValue: PersistedType { PersistedType._shape.type == .object ? PersistedType._default() : PersistedType._traceMark() }
+    /// What a mapped type must be able to show anyway: the marks of other types may be more than an initializer of the application bears.
+    fileprivate static var traceValue: PersistedType { PersistedType._default() }
 
     /// The persisted value; an embedded object that was never set reads as a new one.
     fileprivate static func persisted(_ stored: _Stored) -> PersistedType { stored.isNull ? PersistedType._default() : PersistedType._from(stored) }
@@ -66,8 +66,9 @@ extension FailableCustomPersistable {
     public static func _from(_ stored: _Stored) -> Self { make(persisted(stored)) }
     public static func _fromOptional(_ stored: _Stored) -> Self? { stored.isNull ? nil : Self(persistedValue: PersistedType._from(stored)) }
     public func _toStored() -> _Stored { persistableValue._toStored() }
-    /// A stand-in may not be convertible: then the default, which the type must have anyway.
-    public static func _traceMark() -> Self { Self(persistedValue: traceValue) ?? _default() }
+    public static func _traceMark() -> Self { make(traceValue) }
+    public static func _optionalTraceMark() -> Self? { Self(persistedValue: traceValue) }
+    public static func _optionalTraceDefault() -> Self? { _optionalTraceMark() }
 
     public static func _fromInput(_ input: Any?, into object: ObjectBase?) -> Self? {
         if let value = input as? Self { return value }

@@ -225,7 +225,8 @@ extension Optional: _Storable where Wrapped: _Storable {
 extension Optional: _Persistable where Wrapped: _PersistableInsideOptional {
     @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Wrapped? { Wrapped._getOptional(object, slot) }
     public static func _default() -> Wrapped? { nil }
-    public static func _traceMark() -> Wrapped? { Wrapped._traceMark() }
+    public static func _traceMark() -> Wrapped? { Wrapped._optionalTraceMark() }
+    public static func _traceDefault() -> Wrapped? { Wrapped._optionalTraceDefault() }
 }
 
 extension Optional: RealmCollectionValue where Wrapped: _RealmCollectionValueInsideOptional {

@@ -35,7 +35,10 @@ enum ValueInput {
         case .linkingObjects: return nil
         default: break
         }
-        guard let plain = plain(value) else { return nil }
+        guard let plain = plain(value) else {
+            // Integers that are too large for others.
+            return shape.type == .decimal128 ? Decimal128.bits(of: value).map { _Stored(.decimal($0)) } : nil
+        }
         return coerce(plain, value, shape.type).map { _Stored($0) }
     }
 
@@ -46,6 +49,7 @@ enum ValueInput {
             return storable._toStored().plain
         }
         switch value {
+        case let number as CGFloat: return .double(Double(number))
         case let number as NSNumber: return mixed(number)
         case let integer as any BinaryInteger: return Int64(exactly: integer).map { .int($0) }
         case let text as NSString: return .string(text as String)
@@ -60,10 +64,12 @@ enum ValueInput {
         }
     }
 
-    private static func mixed(_ number: NSNumber) -> Mixed {
+    private static func mixed(_ number: NSNumber) -> Mixed? {
         // Foundation keeps booleans as "c" or "B"; an Int8 is "c" too, and fits into an integer property as well.
         switch UInt8(bitPattern: number.objCType.pointee) {
         case UInt8(ascii: "B"): .bool(number.boolValue)
+        // What is greater than every integer of a file would become a negative one.
+        case UInt8(ascii: "Q"): Int64(exactly: number.uint64Value).map { .int($0) }
         case UInt8(ascii: "f"): .float(number.floatValue)
         case UInt8(ascii: "d"): number is NSDecimalNumber ? Decimal128.mixed(number) : .double(number.doubleValue)
         default: .int(number.int64Value)
@@ -84,6 +90,10 @@ enum ValueInput {
         case (.float, .double(let v)) where !v.isFinite || abs(v) <= Double(Float.greatestFiniteMagnitude): return .float(Float(v))
         case (.double, .int(let v)): return .double(Double(v))
         case (.double, .float(let v)): return .double(Double(v))
+        // Foundation's decimals are numbers like others; those of a Realm are a type of their own.
+        case (.double, .decimal(let v)) where !(value is Decimal128): return .double(v.doubleValue)
+        case (.float, .decimal(let v)) where !(value is Decimal128): return .float(Float(v.doubleValue))
+        case (.int, .decimal(let v)) where !(value is Decimal128): return Int64(exactly: v.doubleValue).map { .int($0) }
         case (.decimal128, .bool): return nil
         case (.decimal128, _): return Decimal128.bits(of: value).map { .decimal($0) }
         default: return nil
@@ -92,7 +102,7 @@ enum ValueInput {
 
     /// A value for an `AnyRealmValue`: also dictionaries and arrays, to any depth, and objects.
     static func convertMixed(_ value: Any) -> _Stored? {
-        if let value = value as? AnyRealmValue { return value._toStored() }
+        if let value = value as? AnyRealmValue { return value.detached()._toStored() }
         if let object = value as? Object { return _Stored(.object(object)) }
         if let plain = plain(value) { return _Stored(plain) }
         if let list = value as? List<AnyRealmValue> { return _Stored(.list(list)) }
@@ -121,7 +131,10 @@ enum ValueInput {
         if let object = object(value) {
             // A managed embedded object has its parent already: another place gets a copy of it.
             if Swift.type(of: object) == type, !(object.block != nil && type.isEmbedded()) { return object }
-            if object is DynamicObject, object.schemaName == type.className(), !type.isEmbedded() { return object }
+            if object is DynamicObject, object.schemaName == type.className(), !type.isEmbedded() {
+                // As one of the class, where its Realm has that.
+                return object.sameObject(as: type) ?? object
+            }
             if object.schemaName != type.className() && !hasSameProperties(object, type) { return nil }
         } else if !(value is [String: Any]) && !(value is [Any]) {
             return nil

@@ -39,6 +39,8 @@ where PersistedType: _Persistable, PersistedType.PersistedType.PersistedType == 
     static func _assigned(_ new: Self, over old: Self?) -> Self
     /// A value that is recognised when a key path is traced.
     static func _traceMark() -> Self
+    /// A value that what a key path computes from it will bear.
+    static func _traceDefault() -> Self
     /// The value for the dynamic API: persisted form, collections as they are.
     static func _toDynamic(_ value: Self) -> Any?
     /// The value for what the dynamic API or `init(value:)` was given; nil where it does not fit.
@@ -59,10 +61,15 @@ where PersistedType: _Persistable, PersistedType.PersistedType.PersistedType == 
 public protocol _PersistableInsideOptional: _Persistable, _Storable where PersistedType: _PersistableInsideOptional {
     /// Value of an optional property in `slot` of a managed object.
     static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Self?
+    /// What stands in for an optional value while a key path is traced; nil where the type cannot show a stand-in.
+    static func _optionalTraceMark() -> Self?
+    static func _optionalTraceDefault() -> Self?
 }
 
 extension _PersistableInsideOptional {
     public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Self? { _fromOptional(_readCell(object, slot)) }
+    public static func _optionalTraceMark() -> Self? { _traceMark() }
+    public static func _optionalTraceDefault() -> Self? { _traceDefault() }
 }
 
 /// A type that can be made without arguments.
@@ -77,6 +84,7 @@ extension _Persistable where Self: _DefaultConstructible {
 extension _Persistable {
     @inlinable public static func _assigned(_ new: Self, over old: Self?) -> Self { new }
     public static func _traceMark() -> Self { _default() }
+    public static func _traceDefault() -> Self { _default() }
     public static func _bind(_ value: Self, to object: ObjectBase, _ slot: Int) {}
     public static func _peek(_ wrapper: UnsafeMutableRawPointer) -> _Stored { .null }
     public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) { misuse("'\(Self.self)' does not fit into a cell") }

@@ -229,6 +229,8 @@ final class SourceCompatibilityTests: XCTestCase {
             default: XCTFail("another code")
             }
             XCTAssertTrue(error.code == .fileNotFound)
+            XCTAssertTrue(error == Realm.Error(.fileNotFound) && error != Realm.Error(.fail))
+            XCTAssertTrue(error == Realm.Error(Realm.Error.fileNotFound, userInfo: [NSFilePathErrorKey: "elsewhere"]))
         }
         do {
             _ = try Realm(configuration: configuration)

@@ -96,6 +96,7 @@ private class ForeignProjection: Projection<Derived> {
     "query: MATCHES": { directory in _ = try modelRealm(directory).objects(Dog.self).filter("name MATCHES 'x.*'") },
     "query: block": { directory in _ = try modelRealm(directory).objects(Dog.self).filter(NSPredicate { _, _ in true }) },
     "query: computed property": { directory in _ = try modelRealm(directory).objects(Derived.self).where { $0.computed == "x" } },
+    "query: computed from a number": { directory in _ = try modelRealm(directory).objects(Person.self).where { $0.doubledAge == 0 } },
     "query: two collections": { directory in _ = try modelRealm(directory).objects(Person.self).where { $0.dogs.name == $0.homes.city } },
     "query: subquery over a map": { directory in _ = try modelRealm(directory).objects(AllTypes.self).where { ($0.intMap["a"] == 1).count > 1 } },
     "query: subquery without a collection": { directory in _ = try modelRealm(directory).objects(Dog.self).where { ($0.age == 1).count > 1 } },
@@ -129,3 +130,8 @@ private class ForeignProjection: Projection<Derived> {
     "key path of what is not stored": { _ in _ = _name(for: \Derived.notStored) },
     "freeze of an unmanaged list": { _ in _ = List<Int>().freeze() },
 ]
+
+extension Person {
+    /// Zero where the age is.
+    fileprivate var doubledAge: Int { age * 2 }
+}

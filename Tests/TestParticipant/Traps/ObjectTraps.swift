@@ -109,6 +109,26 @@ private let types: [ObjectBase.Type] = [
         realm.invalidate()
         _ = person.name
     },
+    "create from a deleted object": { directory in
+        let (realm, person) = try filledRealm(directory)
+        let dog = person.dogs[0]
+        try realm.write { realm.delete(dog) }
+        try realm.write { _ = realm.create(Dog.self, value: dog, update: .modified) }
+    },
+    "thaw where the class is unknown": { directory in
+        let url = URL(fileURLWithPath: directory + "/classes.realm")
+        let here = try Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [Owner.self, Dog.self, Person.self, Address.self, Country.self]))
+        try here.write { here.add(Dog(name: "Rex")) }
+        nonisolated(unsafe) let frozen = here.objects(Dog.self)[0].freeze()
+        let thread = Thread {
+            let there = try! Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [Renamed.self]))
+            withExtendedLifetime(there) { _ = frozen.thaw() }
+        }
+        thread.start()
+        while !thread.isFinished { usleep(1000) }
+    },
+    "number that is too large": { _ in _ = AllTypes(value: ["int": UInt64.max]) },
+    "decimal for a double": { _ in _ = AllTypes(value: ["double": Decimal128(1.5)]) },
     "other Realm: delete": { directory in
         let (_, person) = try filledRealm(directory)
         let other = try modelRealm(directory, "other")
