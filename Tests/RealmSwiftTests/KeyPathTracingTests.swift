@@ -27,7 +27,12 @@ private enum Direction: CustomPersistable {
         default: fatalError("no direction '\(persistedValue)'")
         }
     }
-    var persistableValue: String { self == .north ? "n" : "s" }
+    var persistableValue: String {
+        switch self {
+        case .north: "n"
+        case .south: "s"
+        }
+    }
 }
 
 private class Trip: Object {

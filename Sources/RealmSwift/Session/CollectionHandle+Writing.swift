@@ -156,13 +156,8 @@ extension CollectionHandle {
 
     /// The values as they are before anything is removed: what is to be stored may be what is stored here.
     private func independent(_ values: [_Stored]) -> [_Stored] {
-        guard let embeddedClass = embeddedType?.info?.type else { return _Stored.detached(values) }
-        return values.map { value in
-            guard case .input(let input) = value.content, let object = ValueInput.object(input), object.session === session else { return value }
-            let copy = ModelRuntime.make(embeddedClass)
-            ValueInput.populate(copy, with: object)
-            return _Stored(.object(copy))
-        }
+        guard let embeddedType else { return _Stored.detached(values) }
+        return values.map { session.independent($0, embeddedType) }
     }
 
     private func isEqual(_ values: [_Stored]) -> Bool {

@@ -124,6 +124,14 @@ extension Session {
         return .object(object)
     }
 
+    /// What a new embedded object is to be made from, as it is now: it may be the object whose place that takes.
+    func independent(_ value: _Stored, _ type: SessionType) -> _Stored {
+        guard case .input(let input) = value.content, let object = ValueInput.object(input), object.session === self, let model = type.info?.type else { return value }
+        let copy = ModelRuntime.make(model)
+        ValueInput.populate(copy, with: object)
+        return _Stored(.object(copy))
+    }
+
     func fill(_ source: EmbeddedSource, _ type: SessionType, _ key: ObjectKey, _ policy: Realm.UpdatePolicy, isNew: Bool = true) {
         switch source {
         case .object(let object): fill(object, type, key, policy, isNew: isNew)
@@ -134,7 +142,9 @@ extension Session {
     private func writeEmbedded(_ value: _Stored, to column: Column, of key: ObjectKey, in type: SessionType, _ target: SessionType, _ policy: Realm.UpdatePolicy) {
         let present = reading { try type.table()?.find(key)?.link(column) }
         if case .object(let object) = value.content, object.session === self, let present, object.objectKey == present.rawValue { return }
-        guard let object = newEmbedded(value, target) else {
+        if case .input(let input) = value.content, let object = ValueInput.object(input), object.session === self, object.objectKey == present?.rawValue,
+           object.managedType === target { return }
+        guard let object = newEmbedded(independent(value, target), target) else {
             if present == nil && policy == .modified { return }
             return edit(type.tableKey) { try $0.set(column, of: key, to: .null) }
         }

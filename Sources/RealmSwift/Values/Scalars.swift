@@ -17,7 +17,8 @@ extension Int: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, 
     public static func _cursor(_ elements: _Elements) -> _Cursor? { elements.ints().map { _ValueCursor($0) } }
     public static func _from(_ stored: _Stored) -> Int { Int(truncatingIfNeeded: stored.integer(Int.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
-    public static func _traceMark() -> Int { -0x7EA1_5EED_0000_0001 }
+    /// Marks of numbers are such that a model may double or square them.
+    public static func _traceMark() -> Int { -1_234_567_891 }
 }
 
 extension Int8: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
@@ -32,7 +33,7 @@ extension Int8: _PersistableInsideOptional, _RealmCollectionValueInsideOptional,
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int8) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int8 { Int8(truncatingIfNeeded: stored.integer(Int8.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
-    public static func _traceMark() -> Int8 { Int8.min + 17 }
+    public static func _traceMark() -> Int8 { -11 }
 }
 
 extension Int16: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
@@ -47,7 +48,7 @@ extension Int16: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int16) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int16 { Int16(truncatingIfNeeded: stored.integer(Int16.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
-    public static func _traceMark() -> Int16 { Int16.min + 17 }
+    public static func _traceMark() -> Int16 { -173 }
 }
 
 extension Int32: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
@@ -62,7 +63,7 @@ extension Int32: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int32) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int32 { Int32(truncatingIfNeeded: stored.integer(Int32.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
-    public static func _traceMark() -> Int32 { Int32.min + 17 }
+    public static func _traceMark() -> Int32 { -31_337 }
 }
 
 extension Int64: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
@@ -77,7 +78,7 @@ extension Int64: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int64) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int64 { Int64(truncatingIfNeeded: stored.integer(Int64.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
-    public static func _traceMark() -> Int64 { Int64.min + 17 }
+    public static func _traceMark() -> Int64 { -1_234_567_891 }
 }
 
 extension Bool: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {

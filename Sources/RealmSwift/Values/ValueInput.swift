@@ -105,8 +105,8 @@ enum ValueInput {
         if let value = value as? AnyRealmValue { return value.detached()._toStored() }
         if let object = value as? Object { return _Stored(.object(object)) }
         if let plain = plain(value) { return _Stored(plain) }
-        if let list = value as? List<AnyRealmValue> { return _Stored(.list(list)) }
-        if let map = value as? Map<String, AnyRealmValue> { return _Stored(.dictionary(map)) }
+        if let list = value as? List<AnyRealmValue> { return _Stored(.list(list)).detached }
+        if let map = value as? Map<String, AnyRealmValue> { return _Stored(.dictionary(map)).detached }
         if let dictionary = value as? [String: Any] {
             let map = Map<String, AnyRealmValue>()
             for (key, value) in dictionary {

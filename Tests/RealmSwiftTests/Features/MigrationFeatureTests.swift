@@ -356,6 +356,10 @@ final class MigrationFeatureTests: FileTestCase {
         XCTAssertTrue(error?.localizedDescription.contains("0") ?? false && error?.localizedDescription.contains("1") ?? false, "\(String(describing: error))")
     }
 
+    func testTheRealmIsNotOpenedInItsOwnMigrationBlock() {
+        assertTraps("open in a migration block", "must not open the Realm", "a.realm")
+    }
+
     func testF384_aMigrationOnDemand() throws {
         try makePersons()
         let newest = configuration(2, [FullName.Person.self]) { migration, _ in

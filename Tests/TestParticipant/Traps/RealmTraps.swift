@@ -168,6 +168,17 @@ func onOtherThread(_ body: @escaping () -> Void) {
         realm.writeAsync({}, onComplete: { _ in realm.beginWrite() })
         RunLoop.main.run(until: Date(timeIntervalSinceNow: 10))
     },
+    "open in a migration block": { directory in
+        try autoreleasepool { _ = try trapRealm(directory).isEmpty }
+        var configuration = trapConfiguration(directory)
+        configuration.schemaVersion = 1
+        configuration.migrationBlock = { _, _ in
+            var again = trapConfiguration(directory)
+            again.schemaVersion = 1
+            _ = try? Realm(configuration: again)
+        }
+        _ = try Realm(configuration: configuration)
+    },
     "commit in initial data": { directory in
         var configuration = trapConfiguration(directory)
         configuration.initialDataBlock = { realm in try! realm.commitWrite() }
