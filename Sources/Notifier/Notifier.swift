@@ -31,7 +31,8 @@ public final class Notifier: Sendable {
     }
 
     private struct Registry {
-        var channels: [String: Channel] = [:]
+        /// By the bytes of the path: names that only look alike are names of two files.
+        var channels: [[UInt8]: Channel] = [:]
         var channelsByTag: [UInt64: Channel] = [:]
         var nextTag: UInt64 = Listener.firstChannelTag
         var listener: Listener?
@@ -58,10 +59,10 @@ public final class Notifier: Sendable {
             let (channel, listener) = registry.withLock { registry in
                 let listener = registry.listener ?? Listener(notifier: self, onWarning: options.onWarning, path: path)
                 registry.listener = listener
-                if let channel = registry.channels[path], !channel.isClosed { return (channel, listener) }
+                if let channel = registry.channels[Array(path.utf8)], !channel.isClosed { return (channel, listener) }
                 let channel = Channel(path: path, tag: registry.nextTag, options: options, listener: listener)
                 registry.nextTag += 1
-                registry.channels[path] = channel
+                registry.channels[Array(path.utf8)] = channel
                 registry.channelsByTag[channel.tag] = channel
                 return (channel, listener)
             }
@@ -74,7 +75,7 @@ public final class Notifier: Sendable {
 
     /// Looks at the newest version of a path now, for the listeners of this process only.
     func hint(path: String) {
-        let (channel, listener) = registry.withLock { ($0.channels[path], $0.listener) }
+        let (channel, listener) = registry.withLock { ($0.channels[Array(path.utf8)], $0.listener) }
         channel?.requestLook()
         listener?.wake()
     }
@@ -83,7 +84,8 @@ public final class Notifier: Sendable {
         let isLast = channel.remove(subscriber)
         if isLast {
             registry.withLock { registry in
-                if registry.channels[channel.path] === channel { registry.channels[channel.path] = nil }
+                let path = Array(channel.path.utf8)
+                if registry.channels[path] === channel { registry.channels[path] = nil }
                 registry.channelsByTag[channel.tag] = nil
             }
         }

@@ -29,6 +29,12 @@ public enum SystemCalls {
         return Int32(try check("open", path) { CShims_open(path, flags | O_CLOEXEC, mode) })
     }
 
+    /// As `open`; programs that are started from here have the descriptor too.
+    public static func openForChildren(_ path: String, _ flags: Int32) throws -> Descriptor {
+        try SystemCallInterception.ask("open", path)
+        return Int32(try check("open", path) { CShims_open(path, flags, 0) })
+    }
+
     /// Closes a descriptor. Errors are of no use to anybody here and are dropped.
     public static func close(_ fd: Descriptor) { _ = CShims_close(fd) }
 
@@ -242,9 +248,19 @@ public enum SystemCalls {
         _ = try check("mprotect", "") { CShims_mprotect(address, length, protection) }
     }
 
-    /// Gives the pages of private memory back to the system; they read as zeros from then on. Failure costs memory only.
+    /// Gives the pages of private memory back to the system; they read as zeros from then on. Failure costs memory only, and so does what
+    /// is no whole page of this machine: that stays as it is.
     public static func discard(_ address: UnsafeMutableRawPointer, length: Int) {
-        if length > 0 { _ = CShims_madvise(address, length, MADV_DONTNEED) }
+        guard length > 0 else { return }
+        let start = Int(bitPattern: address), pages = wholePages(start..<(start + length), pageSize: pageSize)
+        if !pages.isEmpty { _ = CShims_madvise(address + (pages.lowerBound - start), pages.count, MADV_DONTNEED) }
+    }
+
+    /// The whole pages in a range of addresses. The kernel rounds a length up to its pages, of 16 or 64 KiB on some machines: what lies behind
+    /// the end of the range would go too.
+    public static func wholePages(_ range: Range<Int>, pageSize: Int) -> Range<Int> {
+        let start = (range.lowerBound + pageSize - 1) & ~(pageSize - 1), end = range.upperBound & ~(pageSize - 1)
+        return start..<max(start, end)
     }
 
     /// Core dumps leave this memory out, where the system can do so.

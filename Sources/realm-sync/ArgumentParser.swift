@@ -209,25 +209,43 @@ struct Arguments {
 
 /// Finds what somebody meant who mistyped a name.
 enum Spelling {
+    /// Names are no longer than that in a file, nor are options.
+    private static let byteCountMax = 64
+    /// More names than that are not looked through.
+    private static let candidateCountMax = 10_000
+
     /// The candidate that differs in the fewest letters, if that is few enough to be a slip.
     static func nearest(_ text: String, among candidates: [String]) -> String? {
-        let ranked = candidates.map { ($0, distance(Array(text), Array($0))) }.min { $0.1 < $1.1 }
-        guard let ranked, ranked.1 <= max(1, text.count / 3) else { return nil }
-        return ranked.0
+        if text.utf8.count > byteCountMax { return nil }
+        let letters = Array(text.unicodeScalars)
+        var limit = max(1, letters.count / 3)
+        var best: String?
+        for candidate in candidates.prefix(candidateCountMax) where candidate.utf8.count <= byteCountMax {
+            guard let distance = distance(letters, Array(candidate.unicodeScalars), limit: limit) else { continue }
+            best = candidate
+            if distance == 0 { break }
+            limit = distance - 1
+        }
+        return best
     }
 
-    /// Insertions, deletions and changes that make `b` of `a`.
-    private static func distance(_ a: [Character], _ b: [Character]) -> Int {
+    /// Insertions, deletions and changes that make `b` of `a`; nil for more than `limit`.
+    private static func distance(_ a: [Unicode.Scalar], _ b: [Unicode.Scalar], limit: Int) -> Int? {
+        if abs(a.count - b.count) > limit { return nil }
         var row = Array(0...b.count)
         for i in a.indices {
             var diagonal = row[0]
             row[0] = i + 1
+            var least = row[0]
             for j in b.indices {
                 let cost = min(row[j] + 1, row[j + 1] + 1, diagonal + (a[i] == b[j] ? 0 : 1))
                 diagonal = row[j + 1]
                 row[j + 1] = cost
+                least = min(least, cost)
             }
+            // From here on it can only become more.
+            if least > limit { return nil }
         }
-        return row[b.count]
+        return row[b.count] <= limit ? row[b.count] : nil
     }
 }

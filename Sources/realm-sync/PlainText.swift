@@ -109,35 +109,36 @@ struct PlainObjects {
 
     private func addClass(_ name: String, _ cursor: inout JSONCursor, _ out: inout [UInt8]) throws {
         var names: [String] = []
-        var types: [String: InferredType] = [:]
-        var seen: [String: Int] = [:]
+        var types: [ExactString: InferredType] = [:]
+        var seen: [ExactString: Int] = [:]
         var count = 0
         let start = cursor
         try cursor.forEachElement { cursor in
             guard try cursor.kind() == .object else { throw cursor.error("an element of class \"\(name)\" is no object") }
             count += 1
             try cursor.forEachMember { property, cursor in
-                if types[property] == nil {
+                let exact = ExactString(property)
+                if types[exact] == nil {
                     names.append(property)
-                    types[property] = InferredType()
+                    types[exact] = InferredType()
                 }
-                try types[property]?.add(cursor)
-                seen[property, default: 0] += 1
+                try types[exact]?.add(cursor)
+                seen[exact, default: 0] += 1
                 try cursor.skip()
             }
         }
-        for property in names where seen[property, default: 0] < count { types[property]?.addMissing() }
-        let properties = names.compactMap { name in types[name]?.property(name) }.joined(separator: ",")
+        for property in names.lazy.map(ExactString.init) where seen[property, default: 0] < count { types[property]?.addMissing() }
+        let properties = names.compactMap { name in types[ExactString(name)]?.property(name) }.joined(separator: ",")
         out += Array(PlainObjects.classBeginning(name, properties).utf8)
         var key = 0
         var again = start
         try again.forEachElement { cursor in
             out += Array("\(key == 0 ? "" : ",")\n{\"_key\":\(key)".utf8)
             key += 1
-            var written: Set<String> = []
+            var written: Set<ExactString> = []
             try cursor.forEachMember { property, cursor in
-                guard written.insert(property).inserted else { throw cursor.error("property \"\(property)\" stands twice in one object") }
-                let type = types[property] ?? InferredType()
+                guard written.insert(ExactString(property)).inserted else { throw cursor.error("property \"\(property)\" stands twice in one object") }
+                let type = types[ExactString(property)] ?? InferredType()
                 // A list that is null is an empty one, as if it were missing.
                 if try type.isListProperty && cursor.kind() == .null { return try cursor.skip() }
                 out += Array(",\(JSONText.string(property).text):".utf8)
@@ -170,9 +171,9 @@ struct PlainObjects {
         case .object:
             out += Array("{\"$dict\":[".utf8)
             var isFirst = true
-            var seen: Set<String> = []
+            var seen: Set<ExactString> = []
             try cursor.forEachMember { key, cursor in
-                guard seen.insert(key).inserted else { throw cursor.error("key \"\(key)\" stands twice in one object") }
+                guard seen.insert(ExactString(key)).inserted else { throw cursor.error("key \"\(key)\" stands twice in one object") }
                 out += Array("\(isFirst ? "" : ",")[\(JSONText.string(key).text),".utf8)
                 isFirst = false
                 try self.addValue(&cursor, false, depth + 1, &out)
@@ -207,7 +208,7 @@ struct CommaSeparatedText {
         var types: [InferredType] = []
         try forEachRow { row, at in
             if names.isEmpty {
-                if Set(row).count != row.count || row.contains("") {
+                if Set(row.map { ExactString($0) }).count != row.count || row.contains("") {
                     throw JSONError(offset: at, "the header needs a different name for each column")
                 }
                 names = row

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import SystemCalls
 
 /// What a process must set right before it opens its first file.
 enum StandardDescriptors {
@@ -8,11 +9,8 @@ enum StandardDescriptors {
     static func prepare() {
         while true {
             // The lowest number that is free is the one that is given out.
-            let descriptor = open("/dev/null", O_RDWR)
-            if descriptor < 0 || descriptor > STDERR_FILENO {
-                if descriptor > STDERR_FILENO { close(descriptor) }
-                return
-            }
+            guard let descriptor = try? SystemCalls.openForChildren("/dev/null", O_RDWR) else { return }
+            if descriptor > STDERR_FILENO { return SystemCalls.close(descriptor) }
         }
     }
 

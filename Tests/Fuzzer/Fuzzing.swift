@@ -3,13 +3,15 @@ import Foundation
 /// The cases of one seed over a list of good files.
 struct Fuzzing {
     let seed: UInt64
+    let generator: Generator
     let fixtures: [FuzzFixture]
     /// Files of which most cases are made, and the others.
     private let small: [Int]
     private let large: [Int]
 
-    init(seed: UInt64, directories: [String]) throws {
+    init(seed: UInt64, directories: [String], generator: Generator = .bytes) throws {
         self.seed = seed
+        self.generator = generator
         var fixtures: [FuzzFixture] = []
         for directory in directories {
             for name in try FileManager.default.contentsOfDirectory(atPath: directory).sorted() where name.hasSuffix(".realm") {
@@ -27,7 +29,7 @@ struct Fuzzing {
         var random = SeededGenerator(seed: seed, case: index)
         let isLarge = !large.isEmpty && (small.isEmpty || random.oneIn(40))
         let choices = isLarge ? large : small
-        return Mutator(fixtures[choices[random.below(choices.count)]], random: random, only: only)
+        return Mutator(fixtures[choices[random.below(choices.count)]], random: random, generator: generator, only: only)
     }
 
     /// Runs one case; returns what is wrong, nil where nothing is.

@@ -31,6 +31,8 @@ struct FuzzFixture {
     }
     let name: String
     let bytes: [UInt8]
+    /// The file as a tree; nil where it has no content.
+    let tree: FileTree?
     let nodes: [NodePlace]
     /// Indexes into `nodes` of those that own others.
     let owners: [Int]
@@ -44,10 +46,12 @@ struct FuzzFixture {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(8, bytes.count), alignment: 16)
         defer { buffer.deallocate() }
         buffer.copyBytes(from: bytes)
+        var tree: FileTree?
         var state = MemoryState(base: buffer.baseAddress!, fileLimit: bytes.count)
         try withUnsafeMutablePointer(to: &state) { state in
             let memory = Memory(state)
             let layout = try FileLayout(path: path, memory: memory, fileSize: bytes.count)
+            if layout.topRef != 0 { tree = try FileTree(memory, topRef: layout.topRef, format: UInt8(clamping: layout.format)) }
             var pending = [layout.topRef]
             while let ref = pending.popLast() {
                 let node = try memory.node(ref)
@@ -61,6 +65,7 @@ struct FuzzFixture {
             }
         }
         self.nodes = nodes
+        self.tree = tree
         owners = nodes.indices.filter { nodes[$0].flags & 0x40 != 0 && nodes[$0].count > 0 && nodes[$0].width > 0 }
     }
 }
@@ -74,10 +79,17 @@ struct Mutator {
     var steps: [String] = []
 
     /// Applies one to four changes, or those with the given positions in the sequence (`only`, for making a case smaller).
-    init(_ fixture: FuzzFixture, random: SeededGenerator, only: Set<Int>? = nil) {
+    init(_ fixture: FuzzFixture, random: SeededGenerator, generator: Generator = .bytes, only: Set<Int>? = nil) {
         self.fixture = fixture
         self.random = random
         bytes = fixture.bytes
+        if generator != .bytes, let tree = fixture.tree {
+            var damage = TreeDamage(tree, random: random)
+            damage.apply(generator, only: only)
+            bytes = damage.written()
+            steps = damage.steps
+            return
+        }
         let count = 1 + self.random.below(4)
         for i in 0..<count {
             // Each change has a generator of its own, so that leaving one out does not change the others.

@@ -5,6 +5,7 @@ import Glibc
 struct Supervisor {
     struct Settings {
         var seed: UInt64 = 1
+        var generator = Generator.bytes
         var first = 0
         var count = 1000
         var jobs = 1
@@ -41,7 +42,7 @@ struct Supervisor {
         var children: [Child] = []
         var failures = 0
         let start = Date()
-        print("seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time")
+        print("\(settings.generator.rawValue), seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time")
         while !pending.isEmpty || !children.isEmpty {
             while children.count < settings.jobs, let next = pending.popLast() {
                 children.append(try spawn(next.first, next.end))
@@ -65,7 +66,7 @@ struct Supervisor {
                     failures += 1
                     let cause = child.process.terminationReason == .uncaughtSignal ? "signal" : "status"
                     let how = isHung ? "hangs" : "dies of \(cause) \(child.process.terminationStatus)"
-                    print("FAILED seed \(settings.seed) case \(at): \(how); again with: Fuzzer --seed \(settings.seed) --case \(at)")
+                    print("FAILED seed \(settings.seed) case \(at): \(how); again with: Fuzzer --generator \(settings.generator.rawValue) --seed \(settings.seed) --case \(at)")
                     if at + 1 < child.end { pending.append((at + 1, child.end)) }
                 }
                 unlink(child.progressPath)
@@ -82,7 +83,7 @@ struct Supervisor {
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         let path = NSTemporaryDirectory() + "fuzz-\(getpid())-\(first)"
         _ = FileManager.default.createFile(atPath: path, contents: Data(repeating: 0, count: 8))
-        process.arguments = ["--child", path, "--seed", "\(settings.seed)", "--first", "\(first)", "--count", "\(end - first)"]
+        process.arguments = ["--child", path, "--generator", settings.generator.rawValue, "--seed", "\(settings.seed)", "--first", "\(first)", "--count", "\(end - first)"]
             + settings.directories.flatMap { ["--fixtures", $0] }
         var environment = ProcessInfo.processInfo.environment
         environment["SWIFT_BACKTRACE"] = "enable=no"
@@ -104,13 +105,13 @@ struct Supervisor {
         // More memory than any case needs: unbounded allocation ends in a crash that the parent reports.
         var limit = rlimit(rlim_cur: 4 << 30, rlim_max: 4 << 30)
         setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit)
-        let fuzzing = try Fuzzing(seed: settings.seed, directories: settings.directories)
+        let fuzzing = try Fuzzing(seed: settings.seed, directories: settings.directories, generator: settings.generator)
         let descriptor = open(progressPath, O_WRONLY)
         for index in settings.first..<(settings.first + settings.count) {
             var position = Int64(index)
             pwrite(descriptor, &position, 8, 0)
             if let failure = fuzzing.run(index) {
-                print("FAILED seed \(settings.seed) case \(index): \(failure)")
+                print("FAILED \(settings.generator.rawValue) seed \(settings.seed) case \(index): \(failure)")
                 fflush(nil)
             }
         }

@@ -3,6 +3,7 @@
 //   Fuzzer --seed 1 --count 200000 --jobs 2     many cases, in child processes; the exit status is 1 where one failed
 //   Fuzzer --seed 1 --case 4711                 one case in this process, with what it does to the file
 //   Fuzzer --seed 1 --case 4711 --minimise      only the changes that are needed to fail; writes the file to fuzz-SEED-CASE.realm
+//   Fuzzer --generator exchange ...             damage of another kind: bytes (the usual one), exchange, resize; see TreeDamage.swift
 //   Fuzzer --verify FILE ...                    what the verifier says about files
 //
 // --fixtures DIRECTORY, any number of times, instead of the given files of the package.
@@ -27,7 +28,7 @@ func verifyFiles(_ paths: some Sequence<String>) throws -> Bool {
 }
 
 func showCase(_ index: Int, _ settings: Supervisor.Settings, minimise: Bool) throws -> Bool {
-    let fuzzing = try Fuzzing(seed: settings.seed, directories: settings.directories)
+    let fuzzing = try Fuzzing(seed: settings.seed, directories: settings.directories, generator: settings.generator)
     let mutator = fuzzing.mutated(index)
     print("\(mutator.fixture.name):\n  " + mutator.steps.joined(separator: "\n  "))
     fflush(nil)
@@ -73,6 +74,7 @@ func usage(_ message: String) -> Never {
 while let argument = arguments.popFirst() {
     switch argument {
     case "--seed": settings.seed = value { UInt64($0) }
+    case "--generator": settings.generator = value { Generator(rawValue: $0) }
     case "--first": settings.first = value { Int($0) }
     case "--count": settings.count = value { Int($0) }
     case "--jobs": settings.jobs = value { Int($0) }

@@ -99,6 +99,19 @@ final class ReadingCommandTests: XCTestCase {
         XCTAssertEqual(wrong.errors.split(separator: "\n").count, 1, wrong.errors)
     }
 
+    func testQueryRefusesDatesThatNoCalendarHasAndColumnsThatStandTwice() throws {
+        let file = given("all-types.realm")
+        for date in ["2024-13-45@00:00:00", "2024-02-30@00:00:00", "2023-02-29@00:00:00", "2024-04-31@00:00:00", "2024-01-01@24:00:00", "2024-01-01@00:60:00"] {
+            let run = try RealmSync("query", file, "AllTypes", "dateCol == \(date)")
+            XCTAssertEqual(run.exitCode, 64, date)
+            XCTAssertTrue(run.errors.contains("there is no such date as \(date)"), run.errors)
+        }
+        XCTAssertEqual(try RealmSync("query", file, "AllTypes", "dateCol == 2024-02-29@23:59:59:999999999").exitCode, 0)
+        let twice = try RealmSync("query", file, "AllTypes", "--columns", "intCol,dateCol,intCol")
+        XCTAssertEqual(twice.exitCode, 64)
+        XCTAssertTrue(twice.errors.contains("'intCol' stands twice"), twice.errors)
+    }
+
     func testQueryShowsAnAlignedTable() throws {
         let run = try RealmSync("query", given("big.realm"), "Item", "--limit", "3", "--columns", "id,code,on")
         XCTAssertEqual(run.exitCode, 0, run.errors)

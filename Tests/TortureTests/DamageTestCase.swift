@@ -13,6 +13,14 @@ class DamageTestCase: XCTestCase {
     ) throws {
         let damaged = try DamagedFile(fixture(name))
         try damage(damaged)
+        try expect(code, severity, also: also, of: damaged, file: file, line: line)
+    }
+
+    /// The same for a file that is damaged already.
+    func expect(
+        _ code: FindingCode, _ severity: Severity = .error, also: Set<FindingCode> = [], of damaged: DamagedFile,
+        file: StaticString = #filePath, line: UInt = #line
+    ) throws {
         let report = try damaged.verify()
         let found = report.findings.filter { $0.code == code && $0.severity == severity }
         XCTAssertFalse(found.isEmpty, "no \(severity) \(code.rawValue) among \(report.findings)", file: file, line: line)
@@ -57,6 +65,13 @@ class DamageTestCase: XCTestCase {
         init(_ transaction: WriteTransaction) { self.transaction = transaction }
         var group: GroupEditor { transaction.editor }
         func checkpoint(progress: ImportProgress) throws {}
+    }
+
+    /// Asks that nothing is wrong with a file, warnings of the given codes apart.
+    func expectSound(_ damaged: DamagedFile, warnings: Set<FindingCode> = [], file: StaticString = #filePath, line: UInt = #line) throws {
+        let report = try damaged.verify()
+        XCTAssertTrue(report.isSound && report.codes.isSubset(of: warnings), "\(report.findings)", file: file, line: line)
+        XCTAssertTrue(warnings.isSubset(of: report.codes), "no warning of \(warnings): \(report.findings)", file: file, line: line)
     }
 
     func fixture(_ name: String) -> String { Fixtures.core14 + "/" + name + ".realm" }

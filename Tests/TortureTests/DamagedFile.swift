@@ -15,6 +15,11 @@ final class DamagedFile {
         data.withUnsafeBytes { bytes.copyBytes(from: $0) }
     }
 
+    init(_ content: [UInt8]) {
+        bytes = .allocate(byteCount: content.count, alignment: 16)
+        bytes.copyBytes(from: content)
+    }
+
     deinit { bytes.deallocate() }
 
     func verify(_ options: VerifierOptions = VerifierOptions()) throws -> VerificationReport {

@@ -1,4 +1,5 @@
 import Foundation
+internal import SharedStore
 
 /// Values and sums over the elements of a collection, by key path as Foundation's key-value coding has them.
 enum KeyPathOperators {
@@ -59,7 +60,10 @@ enum KeyPathOperators {
 
     private static func distinct(_ values: [Any]) -> [Any] {
         var seen: Set<AnyHashable> = []
-        return values.filter { value in (value as? any Hashable).map { seen.insert(AnyHashable($0)).inserted } ?? true }
+        return values.filter { value in
+            if let text = value as? String { return seen.insert(AnyHashable(ExactString(text))).inserted }
+            return (value as? any Hashable).map { seen.insert(AnyHashable($0)).inserted } ?? true
+        }
     }
 
     /// The value as it was, not as a `Double`, so that an integer stays one.

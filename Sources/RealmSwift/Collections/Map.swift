@@ -7,7 +7,7 @@ internal import SharedStore
 /// a period nor begin with a dollar sign; where they come from outside, encode them (`%2E`, `%24`). The order means nothing.
 public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     // See `List`.
-    @exclusivity(unchecked) private var entries: [Key: Value] = [:]
+    @exclusivity(unchecked) private var entries: [ExactString: (key: Key, value: Value)] = [:]
     @exclusivity(unchecked) var handle: CollectionHandle?
 
     public init() {}
@@ -19,14 +19,14 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     public var count: Int { handle?.count ?? entries.count }
     public var isEmpty: Bool { count == 0 }
 
-    public var keys: [Key] { handle?.keys().map { Key(_mapKey: $0) } ?? Array(entries.keys) }
-    public var values: [Value] { handle?.values().map { Value._from($0) } ?? Array(entries.values) }
+    public var keys: [Key] { handle?.keys().map { Key(_mapKey: $0) } ?? entries.values.map(\.key) }
+    public var values: [Value] { handle?.values().map { Value._from($0) } ?? entries.values.map(\.value) }
 
     /// Nil for an absent key. Assigning nil removes the key; to store a null under it assign `.some(nil)`.
     public subscript(key: Key) -> Value? {
         get {
             if let handle { return handle.value(forKey: key._mapKey).map { Value._from($0) } }
-            return entries[key]
+            return entries[ExactString(key._mapKey)]?.value
         }
         set {
             if let newValue { updateValue(newValue, forKey: key) } else { removeObject(for: key) }
@@ -40,7 +40,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     }
 
     func pairs() -> [(key: Key, value: Value)] {
-        guard let handle else { return entries.map { ($0.key, $0.value) } }
+        guard let handle else { return Array(entries.values) }
         return zip(handle.keys(), handle.values()).map { (Key(_mapKey: $0), Value._from($1)) }
     }
 
@@ -49,13 +49,13 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     public func updateValue(_ value: Value, forKey key: Key) {
         MapKeys.check(key._mapKey)
         if let handle { return handle.set(value._toStored(), forKey: key._mapKey) }
-        entries[key] = value
+        entries[ExactString(key._mapKey)] = (key, value)
     }
 
     /// An absent key changes nothing.
     public func removeObject(for key: Key) {
         if let handle { return handle.remove(key: key._mapKey) }
-        entries[key] = nil
+        entries[ExactString(key._mapKey)] = nil
     }
 
     public func removeAll() {

@@ -7,7 +7,7 @@ internal import SharedStore
 public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     // See `List`.
     @exclusivity(unchecked) var storage: [Element] = []
-    @exclusivity(unchecked) private var members: Set<Element> = []
+    @exclusivity(unchecked) private var members: Set<SetMember<Element>> = []
     @exclusivity(unchecked) var handle: CollectionHandle?
 
     public init() {}
@@ -26,7 +26,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
 
     public func makeIterator() -> RLMIterator<Element> { handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage) }
 
-    public func contains(_ object: Element) -> Bool { handle?.contains(object._toStored()) ?? members.contains(object) }
+    public func contains(_ object: Element) -> Bool { handle?.contains(object._toStored()) ?? members.contains(SetMember(element: object)) }
 
     /// True if every element is in the other set too.
     public func isSubset(of possibleSuperset: MutableSet<Element>) -> Bool { allSatisfy { possibleSuperset.contains($0) } }
@@ -47,7 +47,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     /// A value that is there already changes nothing.
     public func insert(_ object: Element) {
         if let handle { return handle.insertIntoSet(object._toStored()) }
-        if members.insert(object).inserted { storage.append(object) }
+        if members.insert(SetMember(element: object)).inserted { storage.append(object) }
     }
 
     public func insert<S: Sequence>(objectsIn objects: S) where S.Element == Element {
@@ -57,7 +57,8 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     /// A value that is not there changes nothing.
     public func remove(_ object: Element) {
         if let handle { return handle.removeFromSet(object._toStored()) }
-        if members.remove(object) != nil { storage.removeAll { $0 == object } }
+        let member = SetMember(element: object)
+        if members.remove(member) != nil { storage.removeAll { SetMember(element: $0) == member } }
     }
 
     public func removeAll() {
@@ -167,4 +168,18 @@ extension MutableSet: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable,
 
 extension MutableSet: KeyValueCollection {
     var dynamicElements: [Any?] { map { $0._toStored().dynamicValue } }
+}
+
+/// An element as sets compare it: strings by their bytes, as in the file, and not by how they look.
+private struct SetMember<Element: Hashable>: Hashable {
+    let element: Element
+
+    static func == (a: SetMember, b: SetMember) -> Bool {
+        if a.element != b.element { return false }
+        if let x = a.element as? String, let y = b.element as? String { return x.isSame(as: y) }
+        if case .string(let x)? = a.element as? AnyRealmValue, case .string(let y)? = b.element as? AnyRealmValue { return x.isSame(as: y) }
+        return true
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(element) }
 }

@@ -119,7 +119,7 @@ extension ResultsCore {
         let text = names.joined(separator: ".")
         var current = type
         for (index, name) in names.enumerated() {
-            guard let property = current.property(name) ?? current.properties.first(where: { $0.property.columnName == name }) else {
+            guard let property = current.property(name) ?? current.properties.first(where: { $0.property.columnName.isSame(as: name) }) else {
                 misuse("Cannot sort on key path '\(text)': property '\(current.name).\(name)' does not exist.")
             }
             if property.isCollection { misuse("Cannot sort on key path '\(text)': property '\(current.name).\(name)' is a collection.") }

@@ -32,7 +32,7 @@ final class ClassInfo: @unchecked Sendable {
     let isTriviallyCopied: Bool
     /// Some properties are constants of the older form, which have to be bound to the file in each instance.
     let hasLegacyProperties: Bool
-    private let positions: [String: Int]
+    private let positions: [ExactString: Int]
 
     private static let cache = Mutex<[ObjectIdentifier: ClassInfo]>([:])
 
@@ -64,10 +64,10 @@ final class ClassInfo: @unchecked Sendable {
         let areAllWrapped = fields.allSatisfy { $0.type is any AnyPersisted.Type }
         isTriviallyCopied = !properties.isEmpty && areAllWrapped && ModelRuntime.canCopyInstances
         hasLegacyProperties = properties.contains { !($0.wrapper is any AnyWrapper.Type) }
-        positions = Dictionary(properties.map { ($0.name, $0.index) }, uniquingKeysWith: { first, _ in first })
+        positions = Dictionary(properties.map { (ExactString($0.name), $0.index) }, uniquingKeysWith: { first, _ in first })
     }
 
-    func property(_ name: String) -> PropertyInfo? { positions[name].map { properties[$0] } }
+    func property(_ name: String) -> PropertyInfo? { positions[ExactString(name)].map { properties[$0] } }
 
     /// Properties that have a column in the file.
     var stored: some Sequence<PropertyInfo> { properties.lazy.filter { !$0.isComputed } }

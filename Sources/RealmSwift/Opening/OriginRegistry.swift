@@ -17,7 +17,7 @@ final class OriginRegistry: Sendable {
     }
 
     private struct Entries {
-        var byKey: [String: Entry] = [:]
+        var byKey: [ExactString: Entry] = [:]
         /// How many there may be before those of files that are not open any more are dropped.
         var countMax = 16
 
@@ -33,8 +33,9 @@ final class OriginRegistry: Sendable {
     }
     private let entries = Mutex(Entries())
 
-    func entry(_ key: String) -> Entry {
-        entries.withLock { entries in
+    func entry(_ path: String) -> Entry {
+        let key = ExactString(path)
+        return entries.withLock { entries in
             if let entry = entries.byKey[key] { return entry }
             if entries.byKey.count >= entries.countMax { entries.dropClosed() }
             let entry = Entry()

@@ -1,4 +1,5 @@
 import Foundation
+internal import SharedStore
 import Synchronization
 
 /// Called with the total and the used size of the file in bytes.
@@ -128,7 +129,7 @@ extension Realm.Configuration: CustomStringConvertible {
 
 extension Realm.Configuration: Equatable {
     public static func == (a: Realm.Configuration, b: Realm.Configuration) -> Bool {
-        a.encryptionKey == b.encryptionKey && a.fileURL == b.fileURL && a.inMemoryIdentifier == b.inMemoryIdentifier
+        a.encryptionKey == b.encryptionKey && a.fileURL == b.fileURL && a.inMemoryIdentifier.isSame(as: b.inMemoryIdentifier)
             && a.readOnly == b.readOnly && a.schemaVersion == b.schemaVersion
     }
 }

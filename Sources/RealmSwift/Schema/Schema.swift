@@ -1,11 +1,13 @@
+internal import SharedStore
+
 /// The classes of a Realm.
 @frozen public struct Schema: CustomStringConvertible, Equatable, Sendable {
-    /// By class name.
+    /// In bytewise order of the class names.
     public var objectSchema: [ObjectSchema]
 
-    init(_ classes: [ObjectSchema]) { objectSchema = classes.sorted { $0.className < $1.className } }
+    init(_ classes: [ObjectSchema]) { objectSchema = classes.sorted { ExactString($0.className) < ExactString($1.className) } }
 
-    public subscript(className: String) -> ObjectSchema? { objectSchema.first { $0.className == className } }
+    public subscript(className: String) -> ObjectSchema? { objectSchema.first { $0.className.isSame(as: className) } }
 
     public var description: String {
         "Schema {\n" + objectSchema.map { Description.indent($0.description) + "\n" }.joined() + "}"
@@ -28,7 +30,7 @@
         self.objectClass = objectClass
         self.isEmbedded = isEmbedded
         self.properties = properties.filter { $0.type != .linkingObjects } + properties.filter { $0.type == .linkingObjects }
-        primaryKeyProperty = primaryKey.flatMap { name in properties.first { $0.name == name } }
+        primaryKeyProperty = primaryKey.flatMap { name in properties.first { $0.name.isSame(as: name) } }
     }
 
     init(_ info: ClassInfo) {
@@ -36,10 +38,10 @@
                   properties: info.properties.map { Property($0) }, primaryKey: info.properties.first { $0.isPrimaryKey }?.name)
     }
 
-    public subscript(propertyName: String) -> Property? { properties.first { $0.name == propertyName } }
+    public subscript(propertyName: String) -> Property? { properties.first { $0.name.isSame(as: propertyName) } }
 
     public static func == (a: ObjectSchema, b: ObjectSchema) -> Bool {
-        a.className == b.className && a.isEmbedded == b.isEmbedded && a.properties == b.properties && a.primaryKeyProperty == b.primaryKeyProperty
+        a.className.isSame(as: b.className) && a.isEmbedded == b.isEmbedded && a.properties == b.properties && a.primaryKeyProperty == b.primaryKeyProperty
     }
 
     public var description: String {

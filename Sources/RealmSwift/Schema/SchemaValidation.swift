@@ -1,3 +1,5 @@
+internal import SharedStore
+
 /// The schema of a set of model classes, and what is wrong with it.
 enum ModelSchema {
     /// The name of a class in the file is the prefix `class_` and this, 63 bytes at most (file-format-2 1.2).
@@ -19,12 +21,12 @@ enum ModelSchema {
 
     static func validate(_ classes: [ClassInfo]) -> [String] {
         var problems: [String] = []
-        var byName: [String: ClassInfo] = [:]
+        var byName: [ExactString: ClassInfo] = [:]
         for info in classes {
-            if let other = byName[info.name] {
+            if let other = byName[ExactString(info.name)] {
                 problems.append("Class '\(info.name)' is declared more than once: by '\(String(reflecting: other.type))' and '\(String(reflecting: info.type))'.")
             }
-            byName[info.name] = info
+            byName[ExactString(info.name)] = info
         }
         for info in classes { validate(info, byName, &problems) }
         for info in classes where info.type.isEmbedded() {
@@ -36,31 +38,31 @@ enum ModelSchema {
     }
 
     /// The links by which an embedded object would hold another one of its own class, and so on without an end. Links in collections do end.
-    private static func cycle(of start: ClassInfo, _ classes: [String: ClassInfo]) -> [String]? {
+    private static func cycle(of start: ClassInfo, _ classes: [ExactString: ClassInfo]) -> [String]? {
         var paths: [(info: ClassInfo, path: [String])] = [(start, [])]
-        var seen: Set<String> = []
+        var seen: Set<ExactString> = []
         while let (info, path) = paths.popLast() {
             for property in info.properties where property.shape.type == .object && property.shape.collection == nil {
-                guard let target = property.shape.objectClass, target.isEmbedded(), let targetInfo = classes[target.className()] else { continue }
+                guard let target = property.shape.objectClass, target.isEmbedded(), let targetInfo = classes[ExactString(target.className())] else { continue }
                 let path = path + ["\(info.name).\(property.name)"]
-                if targetInfo.name == start.name { return path }
-                if seen.insert(targetInfo.name).inserted { paths.append((targetInfo, path)) }
+                if targetInfo.name.isSame(as: start.name) { return path }
+                if seen.insert(ExactString(targetInfo.name)).inserted { paths.append((targetInfo, path)) }
             }
         }
         return nil
     }
 
-    private static func validate(_ info: ClassInfo, _ classes: [String: ClassInfo], _ problems: inout [String]) {
+    private static func validate(_ info: ClassInfo, _ classes: [ExactString: ClassInfo], _ problems: inout [String]) {
         let name = info.name
         if info.properties.isEmpty { problems.append("No properties are defined for '\(name)'. Did you remember to mark them with '@Persisted' in your model?") }
         if name.utf8.count > classNameByteCountMax { problems.append("Class name '\(name)' is too long: \(name.utf8.count) bytes, \(classNameByteCountMax) are possible.") }
-        var columns: Set<String> = []
-        let names = Set(info.properties.map(\.name))
+        var columns: Set<ExactString> = []
+        let names = Set(info.properties.map { ExactString($0.name) })
         for property in info.properties {
-            if !columns.insert(property.columnName).inserted {
+            if !columns.insert(ExactString(property.columnName)).inserted {
                 problems.append("Property '\(name).\(property.name)' is declared more than once, or its name in the file '\(property.columnName)' is that of another property.")
             }
-            if property.columnName != property.name && names.contains(property.columnName) {
+            if !property.columnName.isSame(as: property.name) && names.contains(ExactString(property.columnName)) {
                 problems.append("Property '\(name).\(property.columnName)' has the same name as the alias of '\(name).\(property.name)'.")
             }
             validate(property, "\(name).\(property.name)", info, classes, &problems)
@@ -70,12 +72,12 @@ enum ModelSchema {
             problems.append("Properties '\(primaryKeys.map(\.name).joined(separator: "' and '"))' of class '\(name)' are both marked as the primary key.")
         }
         if info.type.isEmbedded(), let key = primaryKeys.first { problems.append("Embedded object type '\(name)' cannot have a primary key ('\(key.name)').") }
-        for mapped in info.type.propertiesMapping().keys.sorted() where !names.contains(mapped) {
+        for mapped in info.type.propertiesMapping().keys.sorted() where !names.contains(ExactString(mapped)) {
             problems.append("Class '\(name)' maps the property '\(mapped)', which it does not have.")
         }
     }
 
-    private static func validate(_ property: PropertyInfo, _ path: String, _ info: ClassInfo, _ classes: [String: ClassInfo], _ problems: inout [String]) {
+    private static func validate(_ property: PropertyInfo, _ path: String, _ info: ClassInfo, _ classes: [ExactString: ClassInfo], _ problems: inout [String]) {
         let shape = property.shape
         if property.columnName.utf8.count > propertyNameByteCountMax {
             problems.append("Property name '\(path)' is too long: \(property.columnName.utf8.count) bytes, \(propertyNameByteCountMax) are possible.")
@@ -96,7 +98,7 @@ enum ModelSchema {
         }
         guard let target = shape.objectClass else { return }
         let targetName = target.className()
-        guard let targetInfo = classes[targetName], targetInfo.type == target else {
+        guard let targetInfo = classes[ExactString(targetName)], targetInfo.type == target else {
             problems.append("Property '\(path)' of type '\(shape.type)' has unknown object type '\(targetName)'.")
             return
         }
@@ -115,7 +117,7 @@ enum ModelSchema {
             problems.append("Property '\(path)' of type 'linking objects' must say which property links here: @Persisted(originProperty: \"name\").")
             return
         }
-        guard let link = origin.property(originName) ?? origin.properties.first(where: { $0.columnName == originName }) else {
+        guard let link = origin.property(originName) ?? origin.properties.first(where: { $0.columnName.isSame(as: originName) }) else {
             problems.append("Property '\(origin.name).\(originName)' declared as origin of linking objects property '\(path)' does not exist.")
             return
         }

@@ -26,7 +26,7 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var writer: SessionWriter?
     /// By slot of the table.
     @exclusivity(unchecked) private(set) var types: [SessionType?] = []
-    @exclusivity(unchecked) private var typesByName: [String: SessionType] = [:]
+    @exclusivity(unchecked) private var typesByName: [ExactString: SessionType] = [:]
     /// The class that was asked for last.
     @exclusivity(unchecked) var recentType: SessionType?
     @exclusivity(unchecked) private(set) var isClosed = false
@@ -103,7 +103,7 @@ final class Session: @unchecked Sendable {
             adopt(SessionType(self, name: objectSchema.className, info: infos[objectSchema.className], tableKey: table?.key ?? .null,
                               isEmbedded: isEmbedded, properties: try properties(of: objectSchema, table, group)))
         }
-        for table in try group.classTables() where typesByName[table.className ?? ""] == nil {
+        for table in try group.classTables() where typesByName[ExactString(table.className ?? "")] == nil {
             let objectSchema = try ObjectSchema(group.objectSchema(table))
             adopt(SessionType(self, name: objectSchema.className, info: nil, tableKey: table.key, isEmbedded: table.kind == .embedded,
                               properties: try properties(of: objectSchema, table, group)))
@@ -130,7 +130,7 @@ final class Session: @unchecked Sendable {
     }
 
     private func adopt(_ type: SessionType) {
-        typesByName[type.name] = type
+        typesByName[ExactString(type.name)] = type
         guard type.tableKey != .null else { return }
         while types.count <= type.tableKey.slot { types.append(nil) }
         types[type.tableKey.slot] = type
@@ -155,11 +155,11 @@ final class Session: @unchecked Sendable {
     @inline(__always)
     func type(_ table: TableKey) -> SessionType? { table.slot < types.count ? types[table.slot] : nil }
 
-    func type(named name: String) -> SessionType? { typesByName[name] }
+    func type(named name: String) -> SessionType? { typesByName[ExactString(name)] }
 
     /// The class of a model; stops the process where the schema does not have it.
     func requireType(_ model: ObjectBase.Type) -> SessionType {
-        guard let type = typesByName[model.className()], type.info?.type == model else {
+        guard let type = typesByName[ExactString(model.className())], type.info?.type == model else {
             misuse("Object type '\(model.className())' is not managed by the Realm. If using a custom `objectClasses` / `objectTypes` array in your configuration, add `\(model.className())` to the list of `objectClasses` / `objectTypes`.")
         }
         return type
@@ -170,7 +170,7 @@ final class Session: @unchecked Sendable {
         if let cachedQuerySchema { return cachedQuerySchema }
         var names = try GroupQuerySchema(currentGroup())
         for type in allTypes where type.tableKey != .null {
-            for property in type.properties where property.property.columnName != property.name {
+            for property in type.properties where !property.property.columnName.isSame(as: property.name) {
                 try names.addAlias(property.name, for: property.property.columnName, of: type.name)
             }
         }
@@ -302,7 +302,7 @@ extension ObjectSchema {
             case nil: nil
             }
             return Property(name: property.name, type: type, collection: collection, isOptional: property.isOptional,
-                            isIndexed: property.isIndexed, isPrimaryKey: property.name == stored.primaryKey, objectClassName: property.objectType)
+                            isIndexed: property.isIndexed, isPrimaryKey: stored.primaryKey.isSame(as: property.name), objectClassName: property.objectType)
         }
         self.init(className: stored.name, objectClass: DynamicObject.self, isEmbedded: stored.isEmbedded, properties: properties, primaryKey: stored.primaryKey)
     }

@@ -98,7 +98,7 @@ final class SessionType {
     /// Keeps the table that the block points to.
     private var tableOwner: Table?
     private var editorOwner: TableEditor?
-    private let positions: [String: Int]
+    private let positions: [ExactString: Int]
     /// Blocks of before an invalidation, kept since accessors may still point to them.
     private var oldBlocks: [UnsafeMutablePointer<TableBlock>] = []
     /// An instance that others are copied from, see `makeAccessor`.
@@ -119,7 +119,7 @@ final class SessionType {
         self.isEmbedded = isEmbedded
         self.properties = properties
         primaryKey = session.isMigrating ? nil : properties.first { $0.property.isPrimaryKey }
-        positions = Dictionary(properties.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        positions = Dictionary(properties.enumerated().map { (ExactString($1.name), $0) }, uniquingKeysWith: { first, _ in first })
         metadata = info.map { unsafeBitCast($0.type as AnyClass, to: UnsafeRawPointer.self) }
         instanceSize = info.map { ModelRuntime.instanceSize($0.type) } ?? 0
         alignMask = metadata.map { Int(realm_instance_align_mask($0)) } ?? 0
@@ -149,7 +149,7 @@ final class SessionType {
         }
     }
 
-    func property(_ name: String) -> ManagedProperty? { positions[name].map { properties[$0] } }
+    func property(_ name: String) -> ManagedProperty? { positions[ExactString(name)].map { properties[$0] } }
 
     // MARK: The table
 

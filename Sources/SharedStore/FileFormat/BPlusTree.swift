@@ -26,13 +26,19 @@ public struct BPlusTree<L: Leaf> {
 
     /// Inner nodes above a leaf, at most. Real trees, of up to 1000 children a node, have three at the very most.
     static var depthMax: Int { 16 }
-    /// Values per readable byte, at most: 1000 to 8000 values a node, none of which is smaller than 8 bytes. Keeps a count out of a
-    /// damaged node from being believed by those who would loop or allocate by it.
-    static var valuesPerByteMax: Int { 1024 }
+    /// Values of a leaf. Files of older formats may have roots of more, which then have bytes for them; a backlink list may be one leaf of any
+    /// size (file-format-1 8.3).
+    static var leafCapacity: Int { 1000 }
+    /// Values per readable byte, at most: 1000 values a leaf, none of which is smaller than 8 bytes; an older leaf of more has eight a byte.
+    /// Keeps a count out of a damaged node from being believed by those who would loop or allocate by it.
+    static var valuesPerByteMax: Int { 125 }
 
     /// The tree with the given root. Throws `FormatError` where the root is neither a leaf of class `L` nor an inner node.
     @inline(__always)
-    public init(_ memory: Memory, _ ref: Int) throws {
+    public init(_ memory: Memory, _ ref: Int) throws { try self.init(memory, ref, isOfBacklinks: false) }
+
+    @inline(__always)
+    init(_ memory: Memory, _ ref: Int, isOfBacklinks: Bool) throws {
         self.memory = memory
         self.ref = ref
         if ref == 0 {
@@ -55,6 +61,7 @@ public struct BPlusTree<L: Leaf> {
             let leaf = try L(memory, ref)
             rootLeaf = leaf
             count = leaf.count
+            if count > Self.leafCapacity { try memory.checkLargeLeaf(ref, count, isOfBacklinks: isOfBacklinks) }
         }
     }
 
@@ -74,6 +81,7 @@ public struct BPlusTree<L: Leaf> {
         let (leafRef, start, expected) = try descend(memory, ref, index, count, Self.depthMax)
         let leaf = try L(memory, leafRef)
         if leaf.count != expected { throw countError(leafRef, leaf.count, expected) }
+        if expected > Self.leafCapacity { try memory.checkLargeLeaf(leafRef, expected, isOfBacklinks: false) }
         return (leaf, start)
     }
 
@@ -108,6 +116,30 @@ private func descend(
     }
     if try !memory.node(ref).isInner { return (ref, start, expected) }
     throw FormatError(ref: root, "tree is deeper than \(depthMax) inner nodes")
+}
+
+extension Memory {
+    /// Throws where a leaf of more values than a leaf has today says so without bytes for them: elements of width 0 cost nothing, so that
+    /// a node of 8 bytes could claim millions. A backlink list of one leaf may say as much as a list of today's leaves could.
+    @inline(never)
+    func checkLargeLeaf(_ ref: Int, _ count: Int, isOfBacklinks: Bool) throws {
+        let isPossible = isOfBacklinks ? count / BPlusTree<KeyLeaf>.valuesPerByteMax <= readableByteCount
+            : count <= BPlusTree<KeyLeaf>.leafCapacity &+ 8 &* (try payloadByteCount(ref, levels: 2))
+        if !isPossible { throw FormatError(ref: ref, "leaf claims \(count) values, for which it has no bytes") }
+    }
+
+    /// Bytes of the payload of a leaf and of the few nodes that make it up, as far as `levels` down.
+    private func payloadByteCount(_ ref: Int, levels: Int) throws -> Int {
+        let node = try self.node(ref)
+        var sum = node.payloadByteCount
+        // The parts of a leaf are six at most; an array of blobs has a ref for each value.
+        guard node.hasRefs, node.count <= 6, levels > 0 else { return sum }
+        for i in 0..<node.count {
+            let part = node.unchecked(i)
+            if part != 0 && part & 1 == 0 { sum &+= try payloadByteCount(Int(truncatingIfNeeded: part), levels: levels &- 1) }
+        }
+        return sum
+    }
 }
 
 @inline(never)

@@ -371,4 +371,10 @@ extension Memory {
         let arena = state.pointee.arenaLimit &- state.pointee.arenaStart
         return (state.pointee.fileLimit &+ arena) / 8
     }
+
+    /// All collections together cannot hold more elements than this, since each belongs to one owner: `BPlusTree.valuesPerByteMax` for each byte.
+    var collectionElementsMax: Int {
+        let (product, isOver) = readableByteCount.multipliedReportingOverflow(by: BPlusTree<KeyLeaf>.valuesPerByteMax)
+        return isOver ? Int.max : product
+    }
 }

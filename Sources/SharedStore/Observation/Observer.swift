@@ -220,14 +220,15 @@ class PositionObserver: Observer {
 extension ObservedChange.KeyChange {
     /// Adds what happened later.
     mutating func append(_ next: ObservedChange.KeyChange) {
-        var deleted = Set(deletions), inserted = Set(insertions), modified = Set(modifications)
-        for key in next.deletions {
+        var deleted = exact(deletions), inserted = exact(insertions), modified = exact(modifications)
+        for key in exact(next.deletions) {
             modified.remove(key)
             if inserted.remove(key) == nil { deleted.insert(key) }
         }
-        for key in next.insertions { inserted.insert(key) }
-        for key in next.modifications where !inserted.contains(key) { modified.insert(key) }
-        func ordered(_ keys: Set<String>) -> [String] { keys.sorted { ValueOrder.compare($0, $1) < 0 } }
+        for key in exact(next.insertions) { inserted.insert(key) }
+        for key in exact(next.modifications) where !inserted.contains(key) { modified.insert(key) }
+        func exact(_ keys: [String]) -> Set<ExactString> { Set(keys.lazy.map { ExactString($0) }) }
+        func ordered(_ keys: Set<ExactString>) -> [String] { keys.sorted().map(\.text) }
         deletions = ordered(deleted)
         insertions = ordered(inserted)
         modifications = ordered(modified)

@@ -42,6 +42,9 @@ final class BoundPath {
     private var reader: ColumnReader?
     private var readerGeneration = -1
     private var keys: [ObjectKey] = [], nextKeys: [ObjectKey] = []
+    private let elementsMax: Int
+    private var elementsLeft = 0
+    private var lastKey = ObjectKey.null
     /// It makes no difference how often an object is reached: a quantifier judges the values, nothing counts them.
     private let mergesObjects: Bool
 
@@ -51,6 +54,7 @@ final class BoundPath {
         self.run = run
         frame = run.frames[path.scope]
         var table = frame.table
+        elementsMax = table.memory.collectionElementsMax
         guard table.key == path.table else { throw QueryError(.property, "the query is about another class") }
         var hops: [Hop] = []
         for hop in path.hops {
@@ -97,6 +101,7 @@ final class BoundPath {
             list.items.append(try run.storage.value(ownReader(column), frame.index, column))
             return
         }
+        beginObject()
         switch path.operation {
         case .none, .type, .length:
             try values(into: &list)
@@ -264,7 +269,31 @@ final class BoundPath {
         }
     }
 
-    private func row(_ key: ObjectKey) throws -> ObjectRow? { hops.isEmpty ? frame.row : try table.find(key) }
+    private func row(_ key: ObjectKey) throws -> ObjectRow? {
+        if hops.isEmpty { return frame.row }
+        elementsLeft = elementsMax
+        return try table.find(key)
+    }
+
+    /// Each collection has one owner, so the elements of one object's collections, and those of all objects of a table when each is looked
+    /// at once, are no more than the file can hold: in a damaged file, whose objects share collections, looking at them would not
+    /// end. An object that does not come behind the one before begins anew.
+    private func beginObject() {
+        if path.scope > 0 || UInt64(bitPattern: frame.key.rawValue) <= UInt64(bitPattern: lastKey.rawValue) { elementsLeft = elementsMax }
+        lastKey = frame.key
+    }
+
+    /// Counts elements that are about to be looked at.
+    @inline(__always)
+    private func spend(_ count: Int) throws {
+        elementsLeft -= count
+        if elementsLeft < 0 { throw BoundPath.sharedError(frame) }
+    }
+
+    @inline(never)
+    private static func sharedError(_ frame: QueryFrame) -> FormatError {
+        FormatError(ref: frame.cluster.ref, "collections hold more elements than the file has room for")
+    }
 
     /// Through a null link a property is null; a collection, and what is nested in a value, has no values.
     private var hasValueBehindNull: Bool {
@@ -283,6 +312,7 @@ final class BoundPath {
         case .list, .set:
             let list = column.collection == .list ? try row.list(column) : try row.set(column).elements
             if element == .all {
+                try spend(list.count)
                 try run.storage.forEachElement(list) { value, place in
                     try emit(value, place, nested, into: &values)
                     endGroup(behind: nested, &values)
@@ -298,6 +328,7 @@ final class BoundPath {
             }
         case .dictionary:
             let dictionary = try row.dictionary(column)
+            try spend(dictionary.count)
             switch element {
             case .keys: try dictionary.forEachEntry { key, _, _ in values.items.append(key) }
             case .key(let key):
@@ -366,6 +397,7 @@ final class BoundPath {
             case .key, .keys: return
             }
             guard start >= 0, start < list.count else { return }
+            try spend(step == .any ? list.count : 1)
             try run.storage.forEachElement(list, from: start) { value, place in
                 try emit(value, place, rest, into: &values)
                 if step == .any { endGroup(behind: rest, &values) }
@@ -382,11 +414,13 @@ final class BoundPath {
                     values.items.append(.null)
                 }
             case .any:
+                try spend(dictionary.count)
                 try dictionary.forEachEntry { _, leaf, position in
                     try expand(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), rest, into: &values)
                     endGroup(behind: rest, &values)
                 }
             case .keys:
+                try spend(dictionary.count)
                 if rest.isEmpty { try dictionary.forEachEntry { key, _, _ in values.items.append(key) } }
             case .position, .first, .last: return
             }
@@ -478,6 +512,7 @@ final class BoundPath {
             case .key, .keys: return
             }
             let start = element == .all ? 0 : BoundPath.position(element, list.count) ?? list.count
+            try spend(element == .all ? list.count : 1)
             try run.storage.forEachElement(list, from: start) { _, place in
                 if let place { try sizes(place, steps.dropFirst(), into: &items) }
                 return element == .all
@@ -493,6 +528,7 @@ final class BoundPath {
                 let (leaf, position) = try dictionary.leaf(index)
                 try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
             case .any:
+                try spend(dictionary.count)
                 try dictionary.forEachEntry { _, leaf, position in
                     try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
                 }
@@ -554,6 +590,7 @@ final class BoundPath {
 
     /// The single value that an ordering looks at; nil where the path passes a null link.
     func orderingValue() throws -> MixedView? {
+        beginObject()
         let isOfObjects = path.end == .objects
         // What lies behind an object in a map is null to orderings, as the original has it.
         if hops.dropLast(isOfObjects ? 1 : 0).contains(where: { $0.kind == .dictionary }) { return .null }

@@ -3,6 +3,8 @@
 struct QueryLexer {
     private let bytes: [UInt8]
     private var position = 0
+    /// Where a date stands that no calendar has, if one does; the first one.
+    private(set) var impossibleDate: Range<Int>?
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
@@ -18,7 +20,7 @@ struct QueryLexer {
         return p < bytes.count ? bytes[p] : 0
     }
 
-    private mutating func next() throws -> QueryToken {
+    mutating func next() throws -> QueryToken {
         while position < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[position]) { position += 1 }
         let start = position
         return QueryToken(kind: try nextKind(), offset: start)
@@ -305,11 +307,20 @@ struct QueryLexer {
         guard values.count < 7 || values[6] <= 999_999_999 else {
             throw QueryError(.literal, "Nanoseconds out of range", at: position)
         }
+        if impossibleDate == nil, !isPossible(values) { impossibleDate = position..<start }
         let days = daysSince1970(year: values[0], month: values[1], day: values[2])
         let seconds = days * 86400 + values[3] * 3600 + values[4] * 60 + values[5]
         let nanoseconds = values.count == 7 ? values[6] : 0
         position = start
         return .timestamp(Timestamp(seconds: seconds, nanoseconds: Int32(seconds < 0 ? -nanoseconds : nanoseconds)))
+    }
+
+    private func isPossible(_ values: [Int64]) -> Bool {
+        let year = values[0], month = values[1]
+        guard (1...12).contains(month), values[3] < 24, values[4] < 60, values[5] < 60 else { return false }
+        let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let dayCount: Int64 = month == 2 ? (isLeapYear ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
+        return (1...dayCount).contains(values[2])
     }
 
     /// Months and days beyond their range roll over into the next.

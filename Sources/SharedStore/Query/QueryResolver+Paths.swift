@@ -31,7 +31,7 @@ private struct PathWalk {
     mutating func run() throws -> QueryResolver.Operand {
         var steps = syntax.steps[...]
         if case .name(let name)? = steps.first, name.hasPrefix("$"),
-            let scope = resolver.scopes.lastIndex(where: { $0.variable == name })
+            let scope = resolver.scopes.lastIndex(where: { $0.variable.isSame(as: name) })
         {
             steps = steps.dropFirst()
             if steps.isEmpty && syntax.postfix == nil { throw error(.subquery, "a property must follow \(name)") }

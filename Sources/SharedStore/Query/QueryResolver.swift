@@ -237,7 +237,7 @@ struct QueryResolver {
 
     private mutating func subquery(_ syntax: QuerySyntax.Subquery) throws -> Operand {
         func refuse(_ message: String) -> QueryError { QueryError(.subquery, message, at: syntax.path.offset) }
-        if scopes.contains(where: { $0.variable == syntax.variable }) {
+        if scopes.contains(where: { $0.variable.isSame(as: syntax.variable) }) {
             throw refuse("the variable \(syntax.variable) is in use already")
         }
         guard syntax.path.postfix == nil else { throw refuse("a subquery must operate on a list property") }

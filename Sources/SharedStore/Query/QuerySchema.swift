@@ -12,7 +12,7 @@ public struct QueryClass: Sendable {
     public var name: String
     public var table: TableKey
     public var primaryKey: QueryProperty?
-    private var properties: [String: QueryProperty] = [:]
+    private var properties: [ExactString: QueryProperty] = [:]
 
     public init(name: String, table: TableKey, primaryKey: QueryProperty? = nil) {
         self.name = name
@@ -20,10 +20,10 @@ public struct QueryClass: Sendable {
         self.primaryKey = primaryKey
     }
 
-    public func property(_ name: String) -> QueryProperty? { properties[name] }
+    public func property(_ name: String) -> QueryProperty? { properties[ExactString(name)] }
 
     /// Makes `property` known by `name`; it may be known by several names.
-    public mutating func add(_ property: QueryProperty, as name: String) { properties[name] = property }
+    public mutating func add(_ property: QueryProperty, as name: String) { properties[ExactString(name)] = property }
 }
 
 /// A property as queries see it: a column, or linking objects.
@@ -70,7 +70,7 @@ public struct QueryProperty: Hashable, Sendable {
 /// The classes that the file itself tells of: every table, by its columns' stored names.
 public struct GroupQuerySchema: QuerySchema, Sendable {
     private var classes: [TableKey: QueryClass] = [:]
-    private var names: [String: TableKey] = [:]
+    private var names: [ExactString: TableKey] = [:]
 
     public init(_ group: Group) throws {
         for table in try group.tables() {
@@ -80,13 +80,13 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
             for column in table.publicColumns { type.add(QueryProperty(column), as: table.name(of: column)) }
             classes[table.key] = type
             // A class of the object layer goes before a table that happens to have its name.
-            if table.className != nil || names[type.name] == nil { names[type.name] = table.key }
+            if table.className != nil || names[ExactString(type.name)] == nil { names[ExactString(type.name)] = table.key }
         }
     }
 
     public func queryClass(named name: String) -> QueryClass? {
         let prefix = Table.classPrefix
-        let key = names[name] ?? (name.hasPrefix(prefix) ? names[String(name.dropFirst(prefix.utf8.count))] : nil)
+        let key = names[ExactString(name)] ?? (name.hasPrefix(prefix) ? names[ExactString(String(name.dropFirst(prefix.utf8.count)))] : nil)
         return key.flatMap { classes[$0] }
     }
 
@@ -94,7 +94,7 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
 
     /// Makes the property `property` of `className` known by another name too. Throws where there is no such property.
     public mutating func addAlias(_ alias: String, for property: String, of className: String) throws {
-        guard let key = names[className], let found = classes[key]?.property(property) else {
+        guard let key = names[ExactString(className)], let found = classes[key]?.property(property) else {
             throw QueryError(.property, "Property '\(property)' not found in object of type '\(className)'")
         }
         classes[key]?.add(found, as: alias)
@@ -102,7 +102,7 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
 
     /// Declares linking objects: `name` of `className` are the objects of `origin` that link to it by `property`.
     public mutating func addLinkingObjects(_ name: String, of className: String, from origin: String, property: String) throws {
-        guard let key = names[className], let originKey = names[origin], let link = classes[originKey]?.property(property),
+        guard let key = names[ExactString(className)], let originKey = names[ExactString(origin)], let link = classes[originKey]?.property(property),
             link.type == .link,
             !link.isLinkingObjects, link.target == key
         else { throw QueryError(.property, "'\(origin).\(property)' is no link to '\(className)'") }

@@ -33,8 +33,8 @@ public struct ObjectComparison: Sendable {
     /// - Throws: `FormatError` for a damaged file.
     public init(_ a: Group, _ b: Group, limit: Int = 100) throws {
         self.limit = limit
-        let names = Set(try a.classTables().compactMap(\.className)).union(try b.classTables().compactMap(\.className))
-        for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
+        func names(_ group: Group) throws -> [ExactString] { try group.classTables().compactMap { $0.className.map { ExactString($0) } } }
+        for name in Set(try names(a)).union(try names(b)).sorted().map(\.text) {
             switch (try a.table(ofClass: name), try b.table(ofClass: name)) {
             case (let x?, let y?):
                 try compareSchema(name, try a.objectSchema(x), try b.objectSchema(y))
@@ -51,14 +51,14 @@ public struct ObjectComparison: Sendable {
     }
 
     private mutating func compareSchema(_ name: String, _ a: ObjectSchema, _ b: ObjectSchema) throws {
-        if a.primaryKey != b.primaryKey { note(.schema(name, property: a.primaryKey ?? b.primaryKey ?? "", "is the primary key in one file only")) }
+        if !a.primaryKey.isSame(as: b.primaryKey) { note(.schema(name, property: a.primaryKey ?? b.primaryKey ?? "", "is the primary key in one file only")) }
         for property in a.properties {
             guard let other = b.property(named: property.name) else {
                 note(.schema(name, property: property.name, "only in the first file"))
                 continue
             }
             if property.type != other.type || property.collection != other.collection || property.isOptional != other.isOptional
-                || property.objectType != other.objectType {
+                || !property.objectType.isSame(as: other.objectType) {
                 note(.schema(name, property: property.name, "has different types"))
             }
         }
@@ -67,7 +67,7 @@ public struct ObjectComparison: Sendable {
 
     private mutating func compareObjects(_ name: String, _ x: Table, _ a: Group, _ y: Table, _ b: Group) throws {
         var i = 0, j = 0
-        let sameLayout = x.publicColumns.map { x.name(of: $0) } == y.publicColumns.map { y.name(of: $0) }
+        let sameLayout = x.publicColumns.map { ExactString(x.name(of: $0)) } == y.publicColumns.map { ExactString(y.name(of: $0)) }
         var p = try x.object(at: 0), q = try y.object(at: 0)
         while true {
             // Keys are ordered as unsigned numbers in the tree.
@@ -104,15 +104,15 @@ public struct ObjectComparison: Sendable {
     private mutating func compareMembers(_ name: String, _ key: ObjectKey, _ a: [UInt8], _ b: [UInt8]) throws {
         let left = try Self.members(a), right = try Self.members(b)
         // Properties that only one file has were told of with the schema.
-        for (property, value) in left.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+        for (property, value) in left.sorted(by: { $0.key < $1.key }) {
             guard let other = right[property], other != value else { continue }
-            note(.value(name, key, property: property, Self.short(value), Self.short(other)))
+            note(.value(name, key, property: property.text, Self.short(value), Self.short(other)))
         }
     }
 
     /// The members of the one object in an array.
-    private static func members(_ text: [UInt8]) throws -> [String: ArraySlice<UInt8>] {
-        var out: [String: ArraySlice<UInt8>] = [:]
+    private static func members(_ text: [UInt8]) throws -> [ExactString: ArraySlice<UInt8>] {
+        var out: [ExactString: ArraySlice<UInt8>] = [:]
         try text.withUnsafeBytes { bytes in
             var cursor = JSONCursor(bytes)
             try cursor.forEachElement { cursor in
@@ -120,7 +120,7 @@ public struct ObjectComparison: Sendable {
                     _ = try cursor.kind()
                     let start = cursor.offset
                     try cursor.skip()
-                    out[name] = text[start..<cursor.offset]
+                    out[ExactString(name)] = text[start..<cursor.offset]
                 }
             }
         }

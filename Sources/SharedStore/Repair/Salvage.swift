@@ -76,7 +76,7 @@ public struct Salvage {
                 classes.append(found)
                 break
             }
-            if classes.last?.name != name { run.lose(name, nil, "its schema cannot be read in any version") }
+            if !(classes.last?.name).isSame(as: name) { run.lose(name, nil, "its schema cannot be read in any version") }
         }
         let version = (try? first.1.schemaVersion()) ?? -1
         let text = try TextSpool(folder: scratchFolder)
@@ -181,7 +181,7 @@ struct SalvageRun {
                 _ = try cursor.kind()
                 let start = cursor.offset
                 try cursor.skip()
-                if key == name { found = Array(text[start..<cursor.offset]) }
+                if key.isSame(as: name) { found = Array(text[start..<cursor.offset]) }
             }
         }
         return found
@@ -212,7 +212,7 @@ struct SalvageRun {
                 Self.write(one.schema, &buffer)
                 rewriter.notesOwners = !one.schema.isEmbedded
                 var isFirst = true
-                for object in one.objects where !one.schema.isEmbedded || owned[one.name]?.contains(object.key) ?? false {
+                for object in one.objects where !one.schema.isEmbedded || owned[ExactString(one.name)]?.contains(object.key) ?? false {
                     if !isFirst { buffer.raw(",") }
                     isFirst = false
                     buffer.raw(String(decoding: rewrite(read, object.text, one.name, &rewriter), as: UTF8.self))
@@ -265,11 +265,11 @@ struct SalvageRun {
 
 /// Takes links to objects that are not there out of the text of an object, and notes which embedded objects have an owner.
 struct LinkRewriter {
-    private var known: [String: Set<Int64>] = [:]
+    private var known: [ExactString: Set<Int64>] = [:]
     /// The class that a property leads to, by class and property.
-    private var targets: [String: [String: String]] = [:]
+    private var targets: [ExactString: [ExactString: String]] = [:]
     /// Embedded objects by class; each has one owner.
-    private(set) var owned: [String: Set<Int64>] = [:]
+    private(set) var owned: [ExactString: Set<Int64>] = [:]
     var notesOwners = true
     /// Links that were taken out of the last object.
     private(set) var count = 0
@@ -279,10 +279,10 @@ struct LinkRewriter {
 
     init(_ classes: [SalvageRun.Class]) {
         for one in classes {
-            known[one.name] = Set(one.objects.map(\.key))
-            var map: [String: String] = [:]
-            for property in one.schema.properties { map[property.name] = property.objectType }
-            targets[one.name] = map
+            known[ExactString(one.name)] = Set(one.objects.map(\.key))
+            var map: [ExactString: String] = [:]
+            for property in one.schema.properties { map[ExactString(property.name)] = property.objectType }
+            targets[ExactString(one.name)] = map
         }
     }
 
@@ -307,7 +307,7 @@ struct LinkRewriter {
             isFirst = false
             string(name)
             out.append(UInt8(ascii: ":"))
-            try value(&cursor, className.flatMap { targets[$0]?[name] }, isPairs: false)
+            try value(&cursor, className.flatMap { targets[ExactString($0)]?[ExactString(name)] }, isPairs: false)
         }
         out.append(UInt8(ascii: "}"))
     }
@@ -378,14 +378,14 @@ struct LinkRewriter {
                 try cursor.forEachElement { cursor in
                     if target == nil { target = try cursor.string() } else { key = try cursor.integer() }
                 }
-                if let target, let key { lost = !(known[target]?.contains(key) ?? false) }
+                if let target, let key { lost = !(known[ExactString(target)]?.contains(key) ?? false) }
             } else if name == "$embedded" {
                 var key: Int64?
                 try cursor.forEachMember { name, cursor in
                     if name == "_key" { key = try cursor.integer() } else { try cursor.skip() }
                 }
-                guard let key, let target, known[target]?.contains(key) ?? false else { return lost = true }
-                if notesOwners { lost = !owned[target, default: []].insert(key).inserted }
+                guard let key, let target, known[ExactString(target)]?.contains(key) ?? false else { return lost = true }
+                if notesOwners { lost = !owned[ExactString(target), default: []].insert(key).inserted }
             } else { try cursor.skip() }
         }
         return lost

@@ -66,22 +66,3 @@ package enum SteadyReading {
         }
     }
 }
-
-/// The text of a small file, also of one whose size the system does not tell.
-enum FileText {
-    /// Nil where it cannot be read, is no regular file, or has more than `limit` bytes.
-    static func read(_ path: String, limit: Int) -> String? {
-        guard let descriptor = try? SystemCalls.open(path, O_RDONLY | O_NONBLOCK) else { return nil }
-        defer { SystemCalls.close(descriptor) }
-        guard (try? SystemCalls.status(descriptor, path: path))?.isRegularFile == true else { return nil }
-        var bytes: [UInt8] = []
-        return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 16) { buffer in
-            while bytes.count <= limit {
-                guard let count = try? SystemCalls.readSome(descriptor, into: buffer, path: path) else { return nil }
-                if count == 0 { return String(decoding: bytes, as: UTF8.self) }
-                bytes.append(contentsOf: buffer[..<count])
-            }
-            return nil
-        }
-    }
-}

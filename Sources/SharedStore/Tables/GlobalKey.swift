@@ -31,7 +31,7 @@ public struct GlobalKey: Hashable, Sendable {
     }
 
     /// SHA-1 of the bytes: the digest's bytes 0..7 are `low`, 8..15 are `high`, both little-endian.
-    private init(digestOf bytes: UnsafeRawBufferPointer) {
+    init(digestOf bytes: UnsafeRawBufferPointer) {
         var digest: (UInt64, UInt64, UInt32) = (0, 0, 0)
         withUnsafeMutableBytes(of: &digest) { out in
             _ = SHA1(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count,

@@ -100,7 +100,7 @@ public final class Group: @unchecked Sendable {
 
     /// The table with `name`, or nil.
     public func table(named name: String) throws -> Table? {
-        guard let slot = names.firstIndex(of: name), entries[slot] != 0, entries[slot] & 1 == 0 else { return nil }
+        guard let slot = names.firstIndex(where: { $0.isSame(as: name) }), entries[slot] != 0, entries[slot] & 1 == 0 else { return nil }
         return try table(key(ofSlot: slot))
     }
 

@@ -10,7 +10,7 @@ public struct Schema: Equatable, Sendable {
         self.classes = classes
     }
 
-    public func objectSchema(named name: String) -> ObjectSchema? { classes.first { $0.name == name } }
+    public func objectSchema(named name: String) -> ObjectSchema? { classes.first { $0.name.isSame(as: name) } }
 }
 
 /// One class.
@@ -29,8 +29,12 @@ public struct ObjectSchema: Equatable, Sendable {
         self.properties = properties
     }
 
+    public static func == (a: ObjectSchema, b: ObjectSchema) -> Bool {
+        a.name.isSame(as: b.name) && a.kind == b.kind && a.primaryKey.isSame(as: b.primaryKey) && a.properties == b.properties
+    }
+
     public var isEmbedded: Bool { kind == .embedded }
-    public func property(named name: String) -> PropertySchema? { properties.first { $0.name == name } }
+    public func property(named name: String) -> PropertySchema? { properties.first { $0.name.isSame(as: name) } }
 }
 
 /// One property. Computed properties, such as linking objects, are not in the file.
@@ -56,6 +60,11 @@ public struct PropertySchema: Equatable, Sendable {
         self.isIndexed = isIndexed
         self.isFullTextIndexed = isFullTextIndexed
         self.objectType = objectType
+    }
+
+    public static func == (a: PropertySchema, b: PropertySchema) -> Bool {
+        a.name.isSame(as: b.name) && a.type == b.type && a.collection == b.collection && a.isOptional == b.isOptional
+            && a.isIndexed == b.isIndexed && a.isFullTextIndexed == b.isFullTextIndexed && a.objectType.isSame(as: b.objectType)
     }
 }
 

@@ -134,7 +134,7 @@ public final class Table: @unchecked Sendable {
     public var publicColumns: ArraySlice<Column> { columns[..<publicColumnCount] }
     public var backlinkColumns: ArraySlice<Column> { columns[publicColumnCount...] }
 
-    public func column(named name: String) -> Column? { schema.positions[name].map { columns[$0] } }
+    public func column(named name: String) -> Column? { schema.positions[ExactString(name)].map { columns[$0] } }
     public func column(_ key: ColumnKey) -> Column? { schema.positionsByKey[key].map { columns[$0] } }
 
     /// The name of a public column; backlink columns have none.

@@ -9,7 +9,7 @@ final class TableSchema: Sendable {
     let columns: [Column]
     /// Columns from this position on are backlink columns.
     let publicCount: Int
-    let positions: [String: Int]
+    let positions: [ExactString: Int]
     let positionsByKey: [ColumnKey: Int]
     /// Columns by leaf index.
     let columnsByLeaf: [Column?]
@@ -42,8 +42,8 @@ final class TableSchema: Sendable {
     private init(_ memory: Memory, _ topRef: Int, _ refs: Refs, _ key: TableKey, _ format: UInt8) throws {
         let spec = try Spec(memory, specRef: refs.spec, oppositeTablesRef: refs.oppositeTables, oppositeColumnsRef: refs.oppositeColumns,
                             table: key, format: format)
-        var positions: [String: Int] = [:]
-        for (i, name) in spec.names.enumerated() where positions.updateValue(i, forKey: name) != nil {
+        var positions: [ExactString: Int] = [:]
+        for (i, name) in spec.names.enumerated() where positions.updateValue(i, forKey: ExactString(name)) != nil {
             throw FormatError(ref: topRef, "two columns have the name \"\(name)\"")
         }
         var positionsByKey: [ColumnKey: Int] = [:]

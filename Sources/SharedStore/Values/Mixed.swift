@@ -98,9 +98,9 @@ func parseHexadecimal(_ digits: some Sequence<UInt8>) -> UInt64? {
 
 /// Any value that a column, a collection or a Mixed can hold (file-format-1 section 7).
 ///
-/// Equality here is that of Swift's synthesized kind (same case, same payload). The order and the equality of the
+/// Equality here is that of same case and same payload; strings are the same where their UTF-8 is. The order and the equality of the
 /// database, in which int 3 equals double 3.0, are in `MixedOrder.swift`.
-public enum Mixed: Hashable, Sendable {
+public enum Mixed: Sendable {
     case null
     case int(Int64)
     case bool(Bool)
@@ -117,4 +117,45 @@ public enum Mixed: Hashable, Sendable {
     /// A nested list or dictionary. Its content is reached through the collection's accessor, not through this value.
     case list
     case dictionary
+}
+
+extension Mixed: Hashable {
+    public static func == (a: Mixed, b: Mixed) -> Bool {
+        switch (a, b) {
+        case (.null, .null), (.list, .list), (.dictionary, .dictionary): true
+        case (.int(let x), .int(let y)): x == y
+        case (.bool(let x), .bool(let y)): x == y
+        case (.float(let x), .float(let y)): x == y
+        case (.double(let x), .double(let y)): x == y
+        case (.string(let x), .string(let y)): x.isSame(as: y)
+        case (.binary(let x), .binary(let y)): x == y
+        case (.timestamp(let x), .timestamp(let y)): x == y
+        case (.decimal(let x), .decimal(let y)): x == y
+        case (.objectId(let x), .objectId(let y)): x == y
+        case (.uuid(let x), .uuid(let y)): x == y
+        case (.link(let t, let x), .link(let u, let y)): t == u && x == y
+        default: false
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .int(let v): hasher.combine(v)
+        case .bool(let v): hasher.combine(v)
+        case .float(let v): hasher.combine(v)
+        case .double(let v): hasher.combine(v)
+        case .string(let v): hasher.combine(ExactString(v))
+        case .binary(let v): hasher.combine(v)
+        case .timestamp(let v): hasher.combine(v)
+        case .decimal(let v): hasher.combine(v)
+        case .objectId(let v): hasher.combine(v)
+        case .uuid(let v): hasher.combine(v)
+        case .link(let table, let object):
+            hasher.combine(table)
+            hasher.combine(object)
+        case .list: hasher.combine(1)
+        case .dictionary: hasher.combine(2)
+        }
+    }
 }

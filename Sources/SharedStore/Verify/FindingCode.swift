@@ -38,6 +38,8 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case nodeWidthType = "node.widthType"
     /// Flags that exclude each other: an inner node without refs, refs in a node that is not of width type 0 [1:5].
     case nodeFlags = "node.flags"
+    /// The context flag is set in a node in which it means nothing (a warning in files of older formats) [1:5].
+    case nodeContext = "node.context"
     /// Bytes 0 to 3 are not `41 41 41 41` (warning) [1:5].
     case nodeChecksum = "node.checksum"
     /// A node begins or ends inside another one [1:7].
@@ -216,6 +218,8 @@ public enum FindingCode: String, Sendable, CaseIterable {
     case setOrder = "set.order"
     /// A value stands twice in a set [1:28, 2:23].
     case setDuplicate = "set.duplicate"
+    /// A value of a set is a list or a dictionary [2:24].
+    case setNested = "set.nested"
     /// The flag of a list or set of links does not tell whether some are unresolved [1:29, 2:25].
     case setUnresolvedFlag = "set.unresolvedFlag"
     /// A dictionary is no array of two refs [1:28].

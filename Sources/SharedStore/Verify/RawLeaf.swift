@@ -126,6 +126,13 @@ extension VerificationRun {
         if node.isInner { return try wrongKind(node, kind) }
         let isPlain = !node.hasRefs && node.widthType == 0
         let isMultiplied = !node.hasRefs && node.widthType == 1
+        switch kind.type {
+        // Here it has a meaning; with refs it makes another kind of node, which is refused or read below.
+        case .decimal: break
+        case .link where kind.place == .tree: break
+        case .string, .binary: if isPlain { try verifyNoContext(node, "an enumerated leaf") }
+        default: if !node.hasRefs { try verifyNoContext(node, "a leaf of \(kind.type) values") }
+        }
         func plain(_ parts: RawLeaf.Parts, _ count: Int? = nil) throws -> RawLeaf? {
             isPlain ? RawLeaf(parts: parts, count: count ?? node.count) : try wrongKind(node, kind)
         }
@@ -195,6 +202,7 @@ extension VerificationRun {
                 _ = try wrongKind(node, LeafKind(isBinary ? .binary : .string, nullable: true, .tree))
                 return nil
             }
+            try verifyNoContext(node, "a leaf of strings")
             return RawStrings(parts: .short(node), isBinary: false, count: node.count)
         }
         if node.isInner {

@@ -7,13 +7,18 @@ final class TableModel {
     /// 0 top-level, 1 embedded, 2 asymmetric (file-format-2 section 2).
     var kind = 0
     /// In spec order.
-    var columns: [ColumnModel] = []
-    var columnNames: Set<String> = []
+    private(set) var columns: [ColumnModel] = []
+    var columnNames: Set<ExactString> = []
     /// Leaf index to column.
-    var columnOfLeaf: [Int: ColumnModel] = [:]
+    private(set) var columnOfLeaf: [Int: ColumnModel] = [:]
+    private var columnOfKey: [Int64: ColumnModel] = [:]
+    /// The smallest number of elements of a cluster leaf.
+    private(set) var clusterCountMin = 1
     var clusters: Node?
     var tombstones: Node?
     var collisions: Node?
+    /// What the collision map says, once it was asked for.
+    var localKeys: [GlobalKey: ObjectKey]?
     var indexRefs: Node?
     var primaryKey: ColumnModel?
     var objectCount = 0
@@ -29,10 +34,30 @@ final class TableModel {
 
     var isEmbedded: Bool { kind == 1 }
     var isAsymmetric: Bool { kind == 2 }
-    /// The smallest number of elements of a cluster leaf.
-    var clusterCountMin: Int { 1 + (columnOfLeaf.keys.max().map { $0 + 1 } ?? 0) }
 
-    func column(_ key: Int64) -> ColumnModel? { columns.first { $0.key.rawValue == key } }
+    /// Adds a column whose leaf index no other one has.
+    func append(_ column: ColumnModel) {
+        columns.append(column)
+        columnOfLeaf[column.key.leafIndex] = column
+        if columnOfKey[column.key.rawValue] == nil { columnOfKey[column.key.rawValue] = column }
+        clusterCountMin = max(clusterCountMin, 2 + column.key.leafIndex)
+    }
+
+    func column(_ key: Int64) -> ColumnModel? { columnOfKey[key] }
+
+    /// The backlink columns whose other end is the column `key` of `table`. There is one; damage may make more.
+    func backlinkColumns(from table: TableModel, _ key: Int64) -> [ColumnModel] {
+        if backlinksByOrigin == nil {
+            backlinksByOrigin = Dictionary(grouping: columns.filter(\.isBacklink)) { Origin(table: $0.oppositeTable, column: $0.oppositeColumn) }
+        }
+        return backlinksByOrigin?[Origin(table: Int64(table.key.rawValue), column: key)] ?? []
+    }
+
+    private struct Origin: Hashable {
+        var table: Int64
+        var column: Int64
+    }
+    private var backlinksByOrigin: [Origin: [ColumnModel]]?
 }
 
 final class ColumnModel {

@@ -34,9 +34,10 @@ public struct Finding: Sendable, Equatable, CustomStringConvertible {
 
 /// How far a verification goes.
 public struct VerifierOptions: Sendable {
-    /// The run stops when it has this many findings.
+    /// The run stops when it has listed this many errors. As many warnings are listed; further ones are only counted, since the verdict
+    /// must not depend on them.
     public var findingLimit = 1000
-    /// Further findings of the same code are only counted.
+    /// Further findings of the same code and severity are only counted.
     public var findingsPerCode = 100
     /// The run stops when it has looked at this many elements of nodes. Nil: 32 for each byte of the file, more than any
     /// well-formed file holds (elements of width 0 are looked at once a node), so that a damaged one cannot keep the
@@ -52,7 +53,7 @@ public struct VerificationReport: Sendable {
     public var unlisted = 0
     public var errorCount = 0
     public var warningCount = 0
-    /// False where the run stopped at a limit: there may be more to find.
+    /// False where the run stopped at a limit of errors or elements: there may be more to find.
     public var isComplete = true
     /// Reachable nodes, and the bytes that they occupy.
     public var nodeCount = 0

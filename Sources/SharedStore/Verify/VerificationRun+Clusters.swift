@@ -191,7 +191,9 @@ extension VerificationRun {
             owners = [Int32](repeating: 0, count: count)
         }
         var hasAllBacklinks = true
-        for slot in 1..<max(1, node.count) {
+        // A walk over one column goes to it at once: there may be as many walks as columns.
+        let first = 1 + (walk.onlyColumn?.key.leafIndex ?? 0)
+        for slot in first..<max(first, walk.onlyColumn == nil ? node.count : min(node.count, first + 1)) {
             guard let column = table.columnOfLeaf[slot - 1] else {
                 if node.unchecked(slot) != 0 && mode == .first {
                     try error(.clusterColumns, node.ref,
@@ -200,7 +202,6 @@ extension VerificationRun {
                 }
                 continue
             }
-            if let only = walk.onlyColumn, only !== column { continue }
             if walk.dictionary == nil {
                 columnName = column.label
                 currentColumn = column
@@ -228,7 +229,7 @@ extension VerificationRun {
     private func verifyColumn(_ node: Node, _ column: ColumnModel, _ walk: ClusterWalk, count: Int?,
                               _ owners: inout [Int32]) throws -> Bool {
         if column.collection != nil {
-            guard try asRefs(node, "collections"), !node.hasContext else { return false }
+            guard try asRefs(node, "collections") else { return false }
             if let count, node.count != count {
                 try error(.leafCount, node.ref, "\(node.count) collections in a cluster of \(count) rows")
             }
@@ -264,24 +265,43 @@ extension VerificationRun {
         return true
     }
 
-    /// Rule 30: the key of a tombstone follows from its primary key, unless the collision map has another one.
+    /// Rule 30: the key of a tombstone follows from its primary key, by way of the collision map where that has an entry for it.
     private func verifyTombstoneKeys(_ leaf: RawLeaf, _ column: ColumnModel, _ table: TableModel) throws {
-        guard let rows else { return }
+        guard let rows, let collisions = collisions(of: table) else { return }
+        try spend(leaf.count)
         for i in 0..<leaf.count {
             let key: GlobalKey?
             switch value(leaf, i) {
             case .null: key = GlobalKey(primaryKey: .null)
             case .int(let v): key = GlobalKey(primaryKey: .int(v))
-            case .string(let text): key = GlobalKey(primaryKey: .string(String(decoding: text, as: UTF8.self)))
+            case .string(let text): key = GlobalKey(digestOf: text)
             case .objectId(let p): key = GlobalKey(primaryKey: .objectId(ObjectIdValue(p)))
             case .uuid(let p): key = GlobalKey(primaryKey: .uuid(UUIDValue(p)))
             default: key = nil
             }
-            if let key, rows.key(i) != key.hashedLocalKey.unresolved, table.collisions == nil {
-                try error(.tombstoneKey, leafRef(leaf), row: rows.key(i),
-                          "by its primary key a tombstone is \(key.hashedLocalKey.unresolved)")
+            guard let key else { continue }
+            let expected = (collisions[key] ?? key.hashedLocalKey).unresolved
+            if rows.key(i) != expected {
+                try error(.tombstoneKey, leafRef(leaf), row: rows.key(i), "by its primary key a tombstone is \(expected)")
             }
         }
+    }
+
+    /// The local keys of a collision map; nil where damage hides them, which is reported by those who check the map itself.
+    private func collisions(of table: TableModel) -> [GlobalKey: ObjectKey]? {
+        if let known = table.localKeys { return known }
+        var keys: [GlobalKey: ObjectKey] = [:]
+        if let map = table.collisions {
+            guard map.hasRefs, map.count >= 3, let low = array(map.unchecked(0)), let high = array(map.unchecked(1)),
+                  let local = array(map.unchecked(2)), low.count == local.count, high.count == local.count,
+                  (try? spend(32 * local.count)) != nil else { return nil }
+            for i in 0..<local.count {
+                let key = GlobalKey(high: UInt64(bitPattern: high.unchecked(i)), low: UInt64(bitPattern: low.unchecked(i)))
+                keys[key] = ObjectKey(local.unchecked(i))
+            }
+        }
+        table.localKeys = keys
+        return keys
     }
 
     /// Rule 14 for formats whose primary keys need no index: by hashes of the values, as many as fit into a bounded set.
@@ -329,6 +349,7 @@ extension VerificationRun {
             defer { objectKey = nil }
             guard let root = try enter(value, from: node.ref) else { continue }
             let walk = TreeWalk(LeafKind(.int, nullable: false, .tree))
+            walk.isOfBacklinks = true
             walk.onLeaf = { [self] leaf, _ in
                 if case .integers(let keys) = leaf.parts {
                     let count = differing(keys, leaf.count)
@@ -353,8 +374,8 @@ extension VerificationRun {
             return ColumnModel(key: key, name: name, type: type, attributes: attributes)
         }
         let keys = part(0, "keys", .string, []), values = part(1, "values", .mixed, .nullable)
-        pseudo.columns = [keys, values]
-        pseudo.columnOfLeaf = [0: keys, 1: values]
+        pseudo.append(keys)
+        pseudo.append(values)
         let walk = ClusterWalk(pseudo, isTombstones: false)
         walk.dictionary = column
         _ = try verifyCluster(root, walk, offset: 0, end: nil, depth: nil)

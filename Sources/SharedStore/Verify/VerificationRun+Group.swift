@@ -20,6 +20,7 @@ extension VerificationRun {
             try enterAll(below: top)
             return
         }
+        try verifyNoContext(top, "top array")
         try spend(top.count)
         try verifySizes(top, physicalSize: physicalSize)
         try verifyTables(top)

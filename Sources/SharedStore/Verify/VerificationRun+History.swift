@@ -78,6 +78,9 @@ extension VerificationRun {
                         return try error(.historyElement, ref,
                                          "changeset \(element): \(instruction) without a selected collection")
                     }
+                    if case .collectionMove(let from, let to) = instruction, from == to {
+                        return try error(.historyElement, ref, "changeset \(element): element \(from) is moved to its own place")
+                    }
                 }
             }
         } catch let reason as ChangesetError {

@@ -199,12 +199,7 @@ extension VerificationRun {
         }
         guard let value = value(at: place, walk.column), let data = IndexBytes(value) else { return nil }
         for (level, chunk) in walk.path.enumerated() where data.chunk(4 * level) != chunk {
-            // Two habits of other writers leave entries of Mixed columns behind (file-format-2 7.9).
-            let isHabit: Bool
-            switch value {
-            case .null, .int, .float, .double, .decimal: isHabit = walk.column.type == .mixed
-            default: isHabit = false
-            }
+            let isHabit = walk.column.type == .mixed && isLeftBehind(walk.path, value)
             try find(isHabit ? .warning : .error, .indexPlace, ref, key) {
                 "the entry of object \(key) stands under chunk \(chunk) at level \(level), "
                     + "its value asks for \(data.chunk(4 * level))"
@@ -247,8 +242,12 @@ extension VerificationRun {
                                 "object \(key) behind object \(last.key) in the list of a word"
                             }
                         }
-                    } else if let value, let before = last.value, let order = RawOrder.compare(before, value) {
+                    } else if let value, let before = last.value,
+                              let order = RawOrder.compare(before, value, ordersNaN: walk.column.type == .mixed) {
                         try verifyIndexPair(walk, keys.ref, order, last.key, key, before, value, level: level)
+                    } else {
+                        // Whether the two are one object twice cannot be told from their values.
+                        walk.mustSearch = true
                     }
                 }
                 last = (key, value)

@@ -97,7 +97,7 @@ extension VerificationRun {
                     if let origin = group.origin, let column = group.column {
                         collector.isComplete = try walkAgain(origin, only: column)
                     }
-                    for column in group.target.columns where column.isBacklink && column.linkGroup(group) {
+                    for column in group.backlinkColumns {
                         if try !walkAgain(group.target, only: column) { collector.isComplete = false }
                     }
                     self.collector = nil
@@ -195,10 +195,10 @@ extension VerificationRun {
     }
 }
 
-extension ColumnModel {
-    /// True for a backlink column whose entries belong to `group`.
-    fileprivate func linkGroup(_ group: LinkGroup) -> Bool {
-        guard let origin = group.origin else { return self === group.column }
-        return opposite === origin && group.column?.key.rawValue == oppositeColumn
+extension LinkGroup {
+    /// The columns of the target table that hold the backlinks. Where the origin does not exist, the group was made from one of them.
+    fileprivate var backlinkColumns: [ColumnModel] {
+        guard let column else { return [] }
+        return origin.map { target.backlinkColumns(from: $0, column.key.rawValue) } ?? [column]
     }
 }

@@ -11,7 +11,8 @@ extension VerificationRun {
             try error(.groupCounts, list.ref, "\(names.count) names, \(list.count) tables")
         }
         try spend(list.count)
-        var seen: Set<String> = []
+        tableSlotCount = list.count
+        var seen: Set<ExactString> = []
         for slot in 0..<min(list.count, VerificationRun.slotCountMax) {
             let value = list.unchecked(slot)
             let name = names.map { slot < $0.count ? text($0, slot) : "" } ?? "#\(slot)"
@@ -30,7 +31,7 @@ extension VerificationRun {
                 if name.isEmpty || name.utf8.count > VerificationRun.nameByteCountMax {
                     try error(.groupName, list.ref, "the name of table \(slot) has \(name.utf8.count) bytes")
                 }
-                if !seen.insert(name).inserted { try error(.groupName, list.ref, "two tables have the name \(name)") }
+                if !seen.insert(ExactString(name)).inserted { try error(.groupName, list.ref, "two tables have the name \(name)") }
             }
             guard let top = try enter(value, from: list.ref) else { continue }
             tableName = name
@@ -41,6 +42,7 @@ extension VerificationRun {
         for table in tables { try verifyObjects(table) }
         for table in tables { try verifyIndexes(table) }
         try verifyLinks()
+        try verifyOwnership()
         tableName = nil
         columnName = nil
         objectKey = nil
@@ -51,6 +53,10 @@ extension VerificationRun {
         guard let strings = try enterStrings(node, isBinary: false) else { return nil }
         try spend(strings.count)
         try verifyStrings(strings, node, LeafKind(.string, nullable: true, .tree))
+        guard case .short = strings.parts else {
+            try error(.nodeKind, node.ref, "names that are no short strings")
+            return nil
+        }
         return strings
     }
 
@@ -68,6 +74,7 @@ extension VerificationRun {
             return try enterAll(below: top)
         }
         report.tableCount += 1
+        try verifyNoContext(top, "table top")
         let rawKey = top.unchecked(3)
         if rawKey & 1 == 0 || rawKey < 0 || rawKey >> 1 > 0x7FFF_FFFE || rawKey >> 1 & 0xFFFF != slot {
             try error(.tableKey, top.ref,
@@ -157,8 +164,8 @@ extension VerificationRun {
             try error(.specShape, spec.ref, "flags \(hexadecimal(UInt64(spec.flags), digits: 2)), \(spec.count) elements")
             return try enterAll(below: spec)
         }
-        let types = try integers(spec, 0,
-              "types"), attributes = try integers(spec, 2, "attributes"), keys = try integers(spec, 5, "column keys")
+        try verifyNoContext(spec, "spec")
+        let types = try integers(spec, 0, "types"), attributes = try integers(spec, 2, "attributes"), keys = try integers(spec, 5, "column keys")
         let names = try child(spec, 1, "column names").flatMap { try self.names($0) }
         if spec.unchecked(3) != 0 {
             try error(.specShape, spec.ref, "element 3 is \(spec.unchecked(3))")
@@ -219,7 +226,7 @@ extension VerificationRun {
             }
             if name.isEmpty || name.utf8.count > VerificationRun.nameByteCountMax {
                 try error(.specName, spec.ref, "the name of column \(index) has \(name.utf8.count) bytes")
-            } else if !table.columnNames.insert(name).inserted {
+            } else if !table.columnNames.insert(ExactString(name)).inserted {
                 try error(.specName, spec.ref, "two columns have the name \(name)")
             }
         }
@@ -236,8 +243,7 @@ extension VerificationRun {
         if table.columnOfLeaf[key.leafIndex] != nil {
             return try error(.specLeafIndex, spec.ref, "two columns have the leaf index \(key.leafIndex)")
         }
-        table.columns.append(column)
-        table.columnOfLeaf[key.leafIndex] = column
+        table.append(column)
     }
 
     /// Reports what only older formats do: as a warning there, as an error in the current format.
@@ -263,9 +269,24 @@ extension VerificationRun {
             if let strings = try enterStrings(node, isBinary: false) {
                 try spend(strings.count)
                 try verifyStrings(strings, node, LeafKind(.string, nullable: true, .tree))
+                try verifyDistinct(strings, node)
                 table.columns[i].enumeration = strings
             }
             columnName = nil
+        }
+    }
+
+    /// The values of an enumeration are distinct (file-format-1 6.6): a query compares positions. One finding a list, so that the
+    /// values kept here are never many more than the list has bytes.
+    private func verifyDistinct(_ strings: RawStrings, _ node: Node) throws {
+        var seen: Set<[UInt8]?> = []
+        try spend(8 * strings.count)
+        for i in 0..<strings.count {
+            var isWhole = true
+            let value = bytes(strings, i, isWhole: &isWhole)
+            if isWhole, !seen.insert(value.map { Array($0) }).inserted {
+                return try error(.specEnumeration, node.ref, "value \(i) of the list of distinct values stands in it already")
+            }
         }
     }
 
@@ -306,6 +327,9 @@ extension VerificationRun {
             if !far.isBacklink || far.oppositeTable != Int64(table.key.rawValue) || far.oppositeColumn != column.key.rawValue {
                 try error(.columnOpposite, table.topRef,
                           "column \(far.label) of table \(opposite.name) points to table \(far.oppositeTable), column \(far.oppositeColumn)")
+            }
+            if column.collection == .set && opposite.isEmbedded {
+                try error(.linkTarget, table.topRef, "a set of links to \(opposite.name), whose objects are embedded")
             }
             if opposite.isAsymmetric { try error(.linkTarget, table.topRef, "the target table \(opposite.name) is asymmetric") }
         }

@@ -155,7 +155,9 @@ final class VerificationRun {
     let limit: Int
     let options: VerifierOptions
     var report = VerificationReport()
-    private var findingCounts: [FindingCode: Int] = [:]
+    /// Findings of each code: errors, and warnings.
+    private var findingCounts: [FindingCode: (errors: Int, warnings: Int)] = [:]
+    private var listedWarnings = 0
     enum Mode {
         /// Every node is claimed and every finding reported.
         case first
@@ -184,6 +186,8 @@ final class VerificationRun {
 
     var tables: [TableModel] = []
     var tableOfKey: [TableKey: TableModel] = [:]
+    /// Slots for tables, those of removed tables included.
+    var tableSlotCount = 0
     var linkGroups: [LinkGroup] = []
     var collector: LinkCollector?
     /// In a second pass: called with the distinct strings of each list of strings.
@@ -236,15 +240,22 @@ final class VerificationRun {
     func find(_ severity: Severity, _ code: FindingCode, _ ref: Int, _ row: ObjectKey?, _ what: () -> String) throws {
         if mode != .first { return }
         if severity == .error { report.errorCount += 1 } else { report.warningCount += 1 }
-        findingCounts[code, default: 0] += 1
-        if findingCounts[code, default: 0] > options.findingsPerCode {
+        let isWarning = severity == .warning
+        var counts = findingCounts[code] ?? (0, 0)
+        if isWarning { counts.warnings += 1 } else { counts.errors += 1 }
+        findingCounts[code] = counts
+        if (isWarning ? counts.warnings : counts.errors) > options.findingsPerCode || isWarning && listedWarnings >= options.findingLimit {
             report.unlisted += 1
             return
         }
         report.findings.append(
             Finding(severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref,
                     what: what()))
-        if report.findings.count >= options.findingLimit { throw Stop.findings }
+        if isWarning {
+            listedWarnings += 1
+        } else if report.findings.count - listedWarnings >= options.findingLimit {
+            throw Stop.findings
+        }
     }
 
     // MARK: Nodes
@@ -409,6 +420,7 @@ final class VerificationRun {
             try enterAll(below: node)
             return false
         }
+        try verifyNoContext(node, name())
         return true
     }
 
@@ -425,7 +437,15 @@ final class VerificationRun {
             try enterAll(below: node)
             return false
         }
+        try verifyNoContext(node, name())
         return true
+    }
+
+    /// The context flag means something in a few kinds of nodes, and is clear in all others (file-format-1 2.1).
+    func verifyNoContext(_ node: Node, _ name: @autoclosure () -> String) throws {
+        if node.hasContext {
+            try oldFormat(.nodeContext, node.ref, "\(name()): the context flag is set, which has no meaning here")
+        }
     }
 
     /// The number in element `index`: tagged, or 0 for one that was only padded in. Nil, with a finding, where a ref stands

@@ -39,6 +39,7 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
     let text = arguments.operands("PREDICATE").first ?? "TRUEPREDICATE"
     let schema = try GroupQuerySchema(database.group), className = table.className ?? table.name
     let query = try Query(text, arguments: values, class: className, schema: schema)
+    if let (date, offset) = Query.impossibleDate(in: text) { throw QueryError(.literal, "there is no such date as \(date)", at: offset) }
     if let last = arguments.strings("arg").last, (try? Query(text, arguments: values.dropLast(), class: className, schema: schema)) != nil {
         throw arguments.usageError("option --arg: '\(last)' is one too many, the predicate has no place for it")
     }
@@ -91,7 +92,11 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
         return .ok
     }
     let columns = try arguments.string("columns").map { list in
-        try list.split(separator: ",").map { try column(String($0), table, database) }
+        var seen: Set<ExactString> = []
+        return try list.split(separator: ",").map { name in
+            guard seen.insert(ExactString(String(name))).inserted else { throw arguments.usageError("option --columns: '\(name)' stands twice") }
+            return try column(String(name), table, database)
+        }
     } ?? Array(table.publicColumns)
     let rightAligned: Set<ColumnType> = [.int, .float, .double, .decimal]
     var lines = TextTable(
@@ -125,8 +130,10 @@ extension QueryArgument {
 private func column(_ name: String, _ table: Table, _ database: Database) throws -> Column {
     if let column = table.column(named: name) { return column }
     let names = table.publicColumns.map { table.name(of: $0) }
-    let near = Spelling.nearest(name, among: names).map { "; did you mean '\($0)'?" } ?? "; it has \(names.joined(separator: ", "))"
-    throw CommandFailure(.usage, "\(table.className ?? table.name) has no property '\(name)'\(near)")
+    let className = table.className ?? table.name
+    let list = names.count > 20 ? "; 'schema' lists its \(names.count) properties" : "; it has \(names.joined(separator: ", "))"
+    let near = Spelling.nearest(name, among: names).map { "; did you mean '\($0)'?" } ?? list
+    throw CommandFailure(.usage, "\(className) has no property '\(Text.visible(Text.cut(name, toColumns: 64)))'\(near)")
 }
 
 /// `property=value`

@@ -17,7 +17,7 @@ final class DirectoryScanner: @unchecked Sendable {
     private let onChange: @Sendable () -> Void
     private let wake: SystemCalls.Descriptor
     private struct State {
-        var paths: Set<String>?
+        var paths: Set<ExactString>?
         var error: String?
         var wantsStop = false
     }
@@ -46,11 +46,11 @@ final class DirectoryScanner: @unchecked Sendable {
     }
 
     /// What was found last, by paths relative to the folder; nil before the first look is over, and while the folder cannot be read.
-    var found: (paths: Set<String>?, error: String?) { state.withLock { ($0.paths, $0.error) } }
+    var found: (paths: Set<ExactString>?, error: String?) { state.withLock { ($0.paths, $0.error) } }
 
     private func main() {
         while true {
-            var paths: Set<String>?, error: String?
+            var paths: Set<ExactString>?, error: String?
             do { paths = try scan() } catch let failure { error = Text.oneLine("\(failure)") }
             let (changed, stops) = state.withLock { state in
                 let changed = paths != nil && paths != state.paths || error != state.error
@@ -66,13 +66,13 @@ final class DirectoryScanner: @unchecked Sendable {
         }
     }
 
-    func scan() throws -> Set<String> {
-        var found: Set<String> = []
+    func scan() throws -> Set<ExactString> {
+        var found: Set<ExactString> = []
         try scan("", 0, &found)
         return found
     }
 
-    private func scan(_ relative: String, _ depth: Int, _ found: inout Set<String>) throws {
+    private func scan(_ relative: String, _ depth: Int, _ found: inout Set<ExactString>) throws {
         let folder = relative.isEmpty ? specification.folder : specification.folder + "/" + relative
         let names: [String]
         do { names = try SystemCalls.names(inDirectory: folder) } catch let error as SystemError where !relative.isEmpty && error.code == ENOENT { return }
@@ -93,7 +93,7 @@ final class DirectoryScanner: @unchecked Sendable {
             if found.count == Self.fileCountMax {
                 throw CommandFailure(.unavailable, "\(specification.folder) has more than \(Self.fileCountMax) files; divide it among several sections")
             }
-            found.insert(path)
+            found.insert(ExactString(path))
         }
     }
 

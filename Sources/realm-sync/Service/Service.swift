@@ -294,9 +294,9 @@ final class Service: @unchecked Sendable {
             guard let paths else { continue }
             let directory = scanner.specification
             let current = shared.withLock { $0.streams }
-            var seen: Set<String> = []
+            var seen: Set<ExactString> = []
             for stream in current where isFile(stream, of: directory) {
-                let path = String(stream.specification.name.dropFirst(directory.name.count + 1))
+                let path = ExactString(String(stream.specification.name.dropFirst(directory.name.count + 1)))
                 seen.insert(path)
                 let phase = stream.board.withLock { $0.phase }
                 if !paths.contains(path), phase != .vanished, !stream.board.withLock({ $0.wantsStop }) {
@@ -310,7 +310,7 @@ final class Service: @unchecked Sendable {
                 }
                 stream.board.withLock { if $0.isEnded { $0.phase = .vanished } }
             }
-            for path in paths.subtracting(seen).sorted() {
+            for path in paths.subtracting(seen).sorted().map(\.text) {
                 let specification = directory.stream(for: path)
                 log.write(.info, "found \(specification.source)", stream: specification.name, event: "found")
                 let text = directory.template.target.text

@@ -37,7 +37,7 @@ struct ServiceConfiguration: Equatable, Sendable {
         var text = ConfigurationText()
         if let path {
             _ = try Self.status(path)
-            guard let content = TextFile.read(path) else { throw CommandFailure(.noInput, "\(path): cannot be read, or has more than 4 MB") }
+            guard let content = FileText.read(path, limit: 4 << 20, ofAnyKind: true) else { throw CommandFailure(.noInput, "\(path): cannot be read, or has more than 4 MB") }
             text = ConfigurationText(content, file: path)
         }
         var builder = ConfigurationBuilder(text, environment)
@@ -312,17 +312,17 @@ struct ConfigurationBuilder {
 
     /// Two streams into one place would be in each other's way for ever.
     private mutating func checkTargets(_ result: ServiceConfiguration) {
-        var seen: [String: String] = [:]
+        var seen: [ExactString: String] = [:]
         for stream in result.streams {
-            if let other = seen.updateValue(stream.name, forKey: stream.target.text) {
+            if let other = seen.updateValue(stream.name, forKey: ExactString(stream.target.text)) {
                 let title = text.sections.first { $0.name == stream.name && ($0.kind == "mirror" || $0.kind == "archive") }
                 complain(title?.place ?? stream.name, "'\(stream.name)' and '\(other)' both write to \(stream.target.text)")
             }
         }
         checkLoops(result)
-        var names: Set<String> = []
+        var names: Set<ExactString> = []
         for section in text.sections where ["mirror", "archive", "directory"].contains(section.kind) && !section.name.isEmpty {
-            if !names.insert(section.name).inserted { complain(section.place, "the name '\(section.name)' is given twice") }
+            if !names.insert(ExactString(section.name)).inserted { complain(section.place, "the name '\(section.name)' is given twice") }
         }
     }
 

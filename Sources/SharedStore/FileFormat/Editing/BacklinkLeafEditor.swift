@@ -49,7 +49,7 @@ enum BacklinkLeafEditor {
             return ref
         }
         var root = try arena.child(ref, index)
-        let keys = try BPlusTree<IntLeaf>(arena.memory, root)
+        let keys = try BPlusTree<IntLeaf>(arena.memory, root, isOfBacklinks: true)
         var found = -1
         var start = 0
         while found < 0 && start < keys.count {

@@ -133,7 +133,7 @@
         let element = node.unchecked(index)
         if element == 0 { return 0 }
         if element & 1 != 0 { return 1 }
-        return try BPlusTree<KeyLeaf>(memory, node.requiredRef(index)).count
+        return try BPlusTree<KeyLeaf>(memory, node.requiredRef(index), isOfBacklinks: true).count
     }
 
     /// Calls `body` with every origin key of row `index`.
@@ -143,7 +143,7 @@
         let element = node.unchecked(index)
         if element == 0 { return }
         if element & 1 != 0 { return try body(ObjectKey(Int64(bitPattern: UInt64(bitPattern: element) >> 1))) }
-        try BPlusTree<KeyLeaf>(memory, node.requiredRef(index)).forEachLeaf { leaf, _ in
+        try BPlusTree<KeyLeaf>(memory, node.requiredRef(index), isOfBacklinks: true).forEachLeaf { leaf, _ in
             try leaf.forEach(body)
         }
     }

@@ -167,7 +167,7 @@ public final class GroupEditor {
     /// Gives a table another name; its key stays.
     public func renameTable(_ key: TableKey, to name: String) throws {
         let editor = try editor(key)
-        if editor.table.name == name { return }
+        if editor.table.name.isSame(as: name) { return }
         try checkTableName(name)
         names = try NameArrayEditor.set(arena, names, key.slot, name)
         changes.renameTable(key)

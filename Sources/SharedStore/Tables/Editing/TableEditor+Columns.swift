@@ -200,7 +200,7 @@ extension TableEditor {
     public func renameColumn(_ key: ColumnKey, to name: String) throws {
         let column = try column(key)
         guard (1...Self.columnNameByteCountMax).contains(name.utf8.count) else { throw TableError.badName(name, byteCountMax: Self.columnNameByteCountMax) }
-        if table.name(of: column) == name { return }
+        if table.name(of: column).isSame(as: name) { return }
         if table.column(named: name) != nil { throw TableError.nameTaken("\(table.name).\(name)") }
         try beginChange()
         let spec = try arena.writableRefs(arena.child(top, TableSlot.spec))

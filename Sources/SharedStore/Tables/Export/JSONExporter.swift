@@ -56,6 +56,10 @@ private final class JSONWriter {
     @exclusivity(unchecked) private var targets: [TableKey: Target] = [:]
     /// Nested nodes that the object being written may still have: a file in which collections are shared would else have no end.
     @exclusivity(unchecked) private var budget = 0
+    /// Elements that the collections of the object being written may still have, and those of the collections that its table's objects hold
+    /// themselves. Each collection has one owner, so that in all they are no more than a file of this size can hold.
+    @exclusivity(unchecked) private var elementsOfObject = 0
+    @exclusivity(unchecked) private var elementsOfFile: Int
 
     private struct Target {
         var table: Table
@@ -74,6 +78,7 @@ private final class JSONWriter {
         self.group = group
         self.style = style
         self.out = out
+        elementsOfFile = group.memory.collectionElementsMax
     }
 
     func run() throws {
@@ -107,6 +112,7 @@ private final class JSONWriter {
         try objects { row in
             separate(&isFirst)
             budget = table.memory.nodeCountMax
+            elementsOfObject = table.memory.collectionElementsMax
             try writeObject(row, layout, 0)
             try out.flushIfFull()
         }
@@ -194,6 +200,7 @@ private final class JSONWriter {
             for row in 0..<leaf.count {
                 separate(&isFirst)
                 budget = table.memory.nodeCountMax
+                elementsOfObject = table.memory.collectionElementsMax
                 out.raw("{\"_key\":")
                 out.integer(leaf.key(row).rawValue)
                 for i in layout.columns.indices {
@@ -226,6 +233,15 @@ private final class JSONWriter {
         }
         if budget < 0 { throw FormatError(ref: ref, "an object holds more collections than the file has nodes") }
     }
+
+    /// Bounds the elements of collections. Embedded objects are written with each of their owners' owners too, so that only what an object
+    /// holds itself counts for the file.
+    private func spend(_ count: Int, _ ref: Int) throws {
+        elementsOfObject -= count
+        if !isInEmbedded { elementsOfFile -= count }
+        if elementsOfObject < 0 || elementsOfFile < 0 { throw FormatError(ref: ref, "collections hold more elements than the file has room for") }
+    }
+    @exclusivity(unchecked) private var isInEmbedded = false
 
     // MARK: Values
 
@@ -323,7 +339,10 @@ private final class JSONWriter {
         }
         if target.table.kind == .embedded {
             out.raw("{\"$embedded\":")
+            let outer = isInEmbedded
+            isInEmbedded = true
             try writeObject(row, target.layout, depth + 1)
+            isInEmbedded = outer
             out.byte(UInt8(ascii: "}"))
         } else {
             out.raw("{\"$link\":[")
@@ -371,6 +390,7 @@ private final class JSONWriter {
 
     private func writeList(_ list: ListReader, _ depth: Int) throws {
         try descend(depth, list.ref)
+        try spend(list.count, list.ref)
         out.byte(UInt8(ascii: "["))
         var isFirst = true
         func nextElement() throws {
@@ -396,6 +416,7 @@ private final class JSONWriter {
 
     private func writeDictionary(_ dictionary: DictionaryReader, _ depth: Int) throws {
         try descend(depth, dictionary.ref)
+        try spend(dictionary.count, dictionary.ref)
         out.raw("{\"$dict\":[")
         var isFirst = true
         try dictionary.forEachEntry { key, leaf, index in

@@ -6,7 +6,7 @@ public final class JSONImporter {
     private let text: UnsafeRawBufferPointer
     private let target: any ImportTarget
     private var objectsDone = 0
-    private var editors: [String: TableEditor] = [:]
+    private var editors: [ExactString: TableEditor] = [:]
     private weak var editorsGroup: GroupEditor?
     /// Objects between two looks at the size of the transaction.
     private static let checkpointInterval = 50_000
@@ -77,9 +77,9 @@ public final class JSONImporter {
             editors.removeAll()
             editorsGroup = group
         }
-        if let editor = editors[className] { return editor }
+        if let editor = editors[ExactString(className)] { return editor }
         let editor = try group.group.table(ofClass: className).map { try group.editor($0.key) } ?? group.editor(named: className)
-        editors[className] = editor
+        editors[ExactString(className)] = editor
         return editor
     }
 
@@ -178,7 +178,7 @@ public final class JSONImporter {
 
     private func makeIndexes(_ description: ClassDescription) throws {
         for property in description.properties where property.isIndexed || property.isFullText {
-            if property.name == description.primaryKey { continue }
+            if description.primaryKey.isSame(as: property.name) { continue }
             let editor = try editor(description.name)
             try editor.addIndex(editor.column(named: property.name).key, fullText: property.isFullText)
             try checkpoint()
@@ -196,7 +196,7 @@ public final class JSONImporter {
             try cursor.forEachMember { name, cursor in
                 if name == "_key" {
                     key = try cursor.integer()
-                } else if name == description.primaryKey {
+                } else if description.primaryKey.isSame(as: name) {
                     guard case .value(let value) = try ImportedValue.read(&cursor) else { throw cursor.error("a primary key of this kind") }
                     primaryKey = value
                 } else {
@@ -232,10 +232,10 @@ public final class JSONImporter {
             try cursor.forEachMember { name, cursor in
                 if name == "_key" { key = ObjectKey(try cursor.integer()) } else { values.append((name, try ImportedValue.read(&cursor))) }
             }
-            if Set(values.map(\.0)).count != values.count { throw start.error("a property stands twice in one object") }
+            if Set(values.map { ExactString($0.0) }).count != values.count { throw start.error("a property stands twice in one object") }
             let editor = try self.editor(description.name)
             try self.placing(start) {
-                for (name, value) in values where name != description.primaryKey { try self.store(value, in: editor.column(named: name), of: key, editor) }
+                for (name, value) in values where !description.primaryKey.isSame(as: name) { try self.store(value, in: editor.column(named: name), of: key, editor) }
             }
             try self.count(cursor.offset)
         }
@@ -287,7 +287,7 @@ public final class JSONImporter {
                 index += 1
             }
         case .dictionary(var cursor):
-            var seen: Set<String> = []
+            var seen: Set<ExactString> = []
             try cursor.forEachElement { cursor in
                 let start = cursor
                 var key: String?
@@ -296,7 +296,7 @@ public final class JSONImporter {
                     if key == nil { key = try cursor.string() } else { element = try ImportedValue.read(&cursor) }
                 }
                 guard let key, let element else { throw start.error("an entry of a dictionary is [key, value]") }
-                guard seen.insert(key).inserted else { throw start.error("a key stands twice in one dictionary") }
+                guard seen.insert(ExactString(key)).inserted else { throw start.error("a key stands twice in one dictionary") }
                 if case .embedded(let child) = element {
                     try editor.storeLink(identity, key, column.oppositeTable, child)
                 } else {

@@ -95,7 +95,7 @@ public final class MigrationContext {
         }
         try table.renameColumn(column.key, to: to)
         if target.columnIsNullable && !source.columnIsNullable { try table.makeNullable(try table.column(named: to)) }
-        try table.setIndexes(try table.column(named: to), target, isPrimaryKey: newClass.primaryKey == to)
+        try table.setIndexes(try table.column(named: to), target, isPrimaryKey: newClass.primaryKey.isSame(as: to))
     }
 }
 

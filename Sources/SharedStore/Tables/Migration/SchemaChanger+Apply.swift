@@ -72,7 +72,7 @@ extension SchemaChanger {
                 let type = wantedClass(name)
                 try table.makeNullable(try table.column(named: property))
                 guard let wanted = type.property(named: property) else { continue }
-                try table.setIndexes(try table.column(named: property), wanted, isPrimaryKey: type.primaryKey == property)
+                try table.setIndexes(try table.column(named: property), wanted, isPrimaryKey: type.primaryKey.isSame(as: property))
             case .primaryKeyChanged(let name, let from?, _):
                 let table = try table(editor, name)
                 try table.setPrimaryKey(nil)
@@ -83,7 +83,7 @@ extension SchemaChanger {
                 let table = try table(editor, name)
                 let type = wantedClass(name)
                 guard let wanted = type.property(named: property) else { continue }
-                try table.setIndexes(try table.column(named: property), wanted, isPrimaryKey: type.primaryKey == property)
+                try table.setIndexes(try table.column(named: property), wanted, isPrimaryKey: type.primaryKey.isSame(as: property))
             case .classAdded, .propertyRemoved, .kindChanged, .primaryKeyChanged: break
             }
         }
@@ -98,7 +98,7 @@ extension SchemaChanger {
             }
         }
         for type in types {
-            for property in type.properties where property.name != type.primaryKey { try add(property, to: type, editor) }
+            for property in type.properties where !type.primaryKey.isSame(as: property.name) { try add(property, to: type, editor) }
         }
     }
 
@@ -107,7 +107,7 @@ extension SchemaChanger {
         let table = try table(editor, type.name)
         let target = try property.type == .link ? self.table(editor, property.objectType ?? "").table.key : nil
         let column = try table.addColumn(property.name, property.type, property.columnAttributes, target: target)
-        try table.setIndexes(column, property, isPrimaryKey: type.primaryKey == property.name)
+        try table.setIndexes(column, property, isPrimaryKey: type.primaryKey.isSame(as: property.name))
     }
 
     /// Makes the primary keys of all wanted classes plain properties, so that the block may set them and they may stand twice for a while.

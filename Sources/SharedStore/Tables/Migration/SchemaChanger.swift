@@ -128,7 +128,7 @@ public struct SchemaChanger {
             if !faults.isEmpty { throw SchemaError.notAdditive(faults) }
             let unreachable = mode == .additiveDiscovered ? wanted.unreachableEmbeddedClasses() : []
             let changes = differences.filter {
-                if case .classAdded(let name) = $0 { return !unreachable.contains(name) }
+                if case .classAdded(let name) = $0 { return !unreachable.contains(ExactString(name)) }
                 if case .propertyRemoved = $0 { return false }
                 return true
             }
@@ -158,7 +158,7 @@ public struct SchemaChanger {
 
     private func validate() throws {
         var problems = wanted.problems()
-        if mode == .additiveExplicit { problems += wanted.unreachableEmbeddedClasses().sorted().map { .unreachableEmbedded($0) } }
+        if mode == .additiveExplicit { problems += wanted.unreachableEmbeddedClasses().sorted().map { .unreachableEmbedded($0.text) } }
         if !problems.isEmpty { throw SchemaError.invalidSchema(problems) }
     }
 }

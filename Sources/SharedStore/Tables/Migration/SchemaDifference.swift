@@ -20,11 +20,11 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
     /// All differences between a file's schema and a wanted one: class by class in bytewise order of their names; in a class first what
     /// concerns the file's properties, in their order, then what is new.
     public static func between(file: Schema, wanted: Schema) -> [SchemaDifference] {
-        var present: [String: ObjectSchema] = [:]
-        for type in file.classes { present[type.name] = type }
+        var present: [ExactString: ObjectSchema] = [:]
+        for type in file.classes { present[ExactString(type.name)] = type }
         var differences: [SchemaDifference] = []
         for type in wanted.sortedClasses {
-            if let old = present[type.name] {
+            if let old = present[ExactString(type.name)] {
                 between(old, type, &differences)
             } else {
                 differences.append(.classAdded(type.name))
@@ -35,10 +35,10 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
 
     private static func between(_ old: ObjectSchema, _ new: ObjectSchema, _ differences: inout [SchemaDifference]) {
         let name = new.name
-        var wanted: [String: PropertySchema] = [:]
-        for property in new.properties { wanted[property.name] = property }
+        var wanted: [ExactString: PropertySchema] = [:]
+        for property in new.properties { wanted[ExactString(property.name)] = property }
         for property in old.properties {
-            guard let target = wanted.removeValue(forKey: property.name) else {
+            guard let target = wanted.removeValue(forKey: ExactString(property.name)) else {
                 differences.append(.propertyRemoved(class: name, property: property.name))
                 continue
             }
@@ -50,7 +50,7 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
                 differences.append(target.columnIsNullable ? .madeOptional(class: name, property: property.name)
                                                            : .madeRequired(class: name, property: property.name))
             }
-            let isIndexed = target.isIndexed || new.primaryKey == target.name
+            let isIndexed = target.isIndexed || new.primaryKey.isSame(as: target.name)
             if property.isIndexed != isIndexed || (property.isFullTextIndexed && !target.isFullTextIndexed) {
                 differences.append(isIndexed && !property.isIndexed ? .indexAdded(class: name, property: property.name)
                                                                     : .indexRemoved(class: name, property: property.name))
@@ -59,8 +59,8 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
                 differences.append(.fullTextIndexAdded(class: name, property: property.name))
             }
         }
-        for property in new.properties where wanted[property.name] != nil { differences.append(.propertyAdded(class: name, property)) }
-        if old.primaryKey != new.primaryKey { differences.append(.primaryKeyChanged(class: name, from: old.primaryKey, to: new.primaryKey)) }
+        for property in new.properties where wanted[ExactString(property.name)] != nil { differences.append(.propertyAdded(class: name, property)) }
+        if !old.primaryKey.isSame(as: new.primaryKey) { differences.append(.primaryKeyChanged(class: name, from: old.primaryKey, to: new.primaryKey)) }
         if old.kind != new.kind { differences.append(.kindChanged(class: name, from: old.kind, to: new.kind)) }
     }
 
@@ -124,7 +124,7 @@ extension PropertySchema {
     }
 
     func hasSameType(as other: PropertySchema) -> Bool {
-        type == other.type && collection == other.collection && (type != .link || objectType == other.objectType)
+        type == other.type && collection == other.collection && (type != .link || objectType.isSame(as: other.objectType))
     }
 
     /// Bits of the property's column, without those of indexes.

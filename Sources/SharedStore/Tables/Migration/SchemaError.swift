@@ -83,15 +83,15 @@ extension Schema {
     /// Everything for which no file can be made to have these classes.
     public func problems() -> [SchemaProblem] {
         var problems: [SchemaProblem] = []
-        var kinds: [String: TableKind] = [:]
+        var kinds: [ExactString: TableKind] = [:]
         for type in classes {
-            if kinds.updateValue(type.kind, forKey: type.name) != nil { problems.append(.classDeclaredTwice(type.name)) }
+            if kinds.updateValue(type.kind, forKey: ExactString(type.name)) != nil { problems.append(.classDeclaredTwice(type.name)) }
             if !(1...Schema.classNameByteCountMax).contains(type.name.utf8.count) { problems.append(.badName(type.name)) }
         }
         for type in classes {
-            var names: Set<String> = []
+            var names: Set<ExactString> = []
             for property in type.properties {
-                if !names.insert(property.name).inserted { problems.append(.propertyDeclaredTwice(class: type.name, property: property.name)) }
+                if !names.insert(ExactString(property.name)).inserted { problems.append(.propertyDeclaredTwice(class: type.name, property: property.name)) }
                 if !(1...TableEditor.columnNameByteCountMax).contains(property.name.utf8.count) {
                     problems.append(.badName(type.name + "." + property.name))
                 }
@@ -110,14 +110,14 @@ extension Schema {
         return problems
     }
 
-    private static func check(_ property: PropertySchema, _ type: ObjectSchema, _ kinds: [String: TableKind], _ problems: inout [SchemaProblem]) {
+    private static func check(_ property: PropertySchema, _ type: ObjectSchema, _ kinds: [ExactString: TableKind], _ problems: inout [SchemaProblem]) {
         let isIndexable = property.collection == nil && [.int, .bool, .string, .timestamp, .objectId, .uuid, .mixed].contains(property.type)
         if property.isIndexed && !isIndexable { problems.append(.notIndexable(class: type.name, property: property.name)) }
         if property.isFullTextIndexed && (property.type != .string || property.collection != nil) {
             problems.append(.notFullTextIndexable(class: type.name, property: property.name))
         }
         guard property.type == .link else { return }
-        guard let target = property.objectType, let kind = kinds[target] else {
+        guard let target = property.objectType, let kind = kinds[ExactString(target)] else {
             problems.append(.unknownLinkTarget(class: type.name, property: property.name, target: property.objectType ?? ""))
             return
         }
@@ -129,11 +129,11 @@ extension Schema {
     }
 
     /// Embedded classes that no path of links leads to from a class that is not embedded.
-    func unreachableEmbeddedClasses() -> Set<String> {
-        var missing = Set(classes.filter { $0.kind == .embedded }.map(\.name))
+    func unreachableEmbeddedClasses() -> Set<ExactString> {
+        var missing = Set(classes.filter { $0.kind == .embedded }.map { ExactString($0.name) })
         var reached = classes.filter { $0.kind != .embedded }
         while let type = reached.popLast() {
-            for case let target? in type.properties.map(\.objectType) where missing.remove(target) != nil {
+            for case let target? in type.properties.map(\.objectType) where missing.remove(ExactString(target)) != nil {
                 if let next = objectSchema(named: target) { reached.append(next) }
             }
         }
