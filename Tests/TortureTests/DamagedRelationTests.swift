@@ -1,7 +1,7 @@
 import SharedStore
 import XCTest
 
-/// Damage to groups, schemas, cluster trees, links, indexes and history.
+/// Damage to groups, schemas, cluster trees, links and indexes.
 final class DamagedRelationTests: DamageTestCase {
     // MARK: Group and tables
 
@@ -124,6 +124,32 @@ final class DamagedRelationTests: DamageTestCase {
     func testTooFewListsOfDistinctValues() throws {
         try expect(.specEnumeration, in: "trees") { file in
             file.edit(file.table("Small") + [0, 4]) { $0.elements.removeLast() }
+        }
+    }
+
+    func testDistinctValueThatStandsTwice() throws {
+        try expect(.specEnumeration, in: "trees") { file in
+            file.edit(file.table("Small") + [0, 4, file.column("Small", "color")]) { node in
+                let width = node.payload.count / node.payloadCount
+                node.payload.replaceSubrange(width..<(2 * width), with: node.payload[..<width])
+            }
+        }
+    }
+
+    /// The context flag in every kind of node in which it has no meaning.
+    func testContextFlagWhereItMeansNothing() throws {
+        let places: [(DamagedFile) -> [Int]] = [
+            { _ in [] }, { _ in [1] }, { $0.table("Dog") }, { $0.table("Dog") + [0] }, { $0.table("Dog") + [0, 5] }, { $0.table("Dog") + [4] },
+            { $0.table("Dog") + [7] }, { $0.leaf("Dog", "age") }, { $0.leaf("Person", "dogs") }, { $0.leaf("Person", "best") }, { $0.cluster("Dog") + [0] },
+            { $0.index("Dog", "name") + [0] }, { $0.leaf("Person", "any") + [0] }, { $0.collection("Person", "byNick") + [1, 2] }, { _ in [0] },
+        ]
+        for (number, place) in places.enumerated() {
+            let file = try DamagedFile(fixture("relationships"))
+            let path = place(file)
+            let flags = file.flags(file.ref(path))
+            file.edit(path) { $0.flags |= 0x20 }
+            let report = try file.verify()
+            XCTAssertEqual(report.errorCodes, [.nodeContext], "place \(number), flags \(flags): \(report.findings)")
         }
     }
 
@@ -309,6 +335,31 @@ final class DamagedRelationTests: DamageTestCase {
 
     func testTombstoneWithTheKeyOfAnother() throws {
         try expect(.tombstoneKey, also: [.tombstoneUnlinked], in: "primary-keys") { self.addTombstone($0, key: -8) }
+    }
+
+    /// A collision map with these entries of low half and local key.
+    private func addCollisions(_ file: DamagedFile, _ entries: [(low: Int64, key: Int64)]) {
+        let arrays = [entries.map(\.low), entries.map { _ in 0 }, entries.map(\.key)].map { Int64(file.append(.init(flags: 0, elements: $0))) }
+        let map = file.append(.init(flags: 0x40, elements: arrays))
+        file.edit(file.table("IntKey")) { $0.elements[10] = Int64(map) }
+    }
+
+    func testTombstoneWithTheKeyOfAnotherBesideACollisionMap() throws {
+        try expect(.tombstoneKey, also: [.tombstoneUnlinked], in: "primary-keys") { file in
+            self.addTombstone(file, key: -8)
+            self.addCollisions(file, [(70, 0), (71, 1)])
+        }
+    }
+
+    func testTombstoneWithTheKeyThatTheCollisionMapGives() throws {
+        try expect(.tombstoneUnlinked, in: "primary-keys") { file in
+            self.addTombstone(file, key: -8)
+            self.addCollisions(file, [(5, 6), (70, 0)])
+        }
+        try expect(.tombstoneKey, also: [.tombstoneUnlinked, .collisionMap], in: "primary-keys") { file in
+            self.addTombstone(file, key: -7)
+            self.addCollisions(file, [(5, 6), (70, 0)])
+        }
     }
 
     func testTombstoneWithALiveKey() throws {
@@ -549,56 +600,6 @@ final class DamagedRelationTests: DamageTestCase {
             let key = file.element(node, slot) >> 1
             let list = file.append(.init(flags: 0, elements: key == 5 ? [5, 6] : [min(key, 5), max(key, 5)]))
             file.edit(root) { $0.elements[slot] = Int64(list) }
-        }
-    }
-
-    // MARK: History
-
-    func testChangesetThatCannotBeParsed() throws {
-        try expect(.historyElement, in: "relationships") { file in file.edit([8, 0]) { $0.payload[3] = 99 } }
-    }
-
-    func testChangesetThatIsCutOff() throws {
-        try expect(.historyElement, in: "relationships") { file in
-            file.edit([8, 0]) {
-                $0.payloadCount = 2
-                $0.payload.removeSubrange(2...)
-            }
-        }
-    }
-
-    func testChangesetThatUsesWhatItHasNotSelected() throws {
-        try expect(.historyElement, in: "many-versions") { file in
-            file.edit([8, 1]) { $0.payload.removeFirst(3); $0.payloadCount -= 3 }
-            file.edit([8, 0]) { $0.elements[0] -= 3 }
-        }
-    }
-
-    func testChangesetThatIsNull() throws {
-        try expect(.valueNull, in: "relationships") { file in file.edit([8]) { $0.elements.append(0) } }
-    }
-
-    func testMoreChangesetsThanVersions() throws {
-        try expect(.historyCount, in: "many-versions") { file in
-            let count = 500
-            let blob = file.append(.init(flags: 0x10))
-            let offsets = file.append(.init(flags: 0, elements: [Int64](repeating: 0, count: count)))
-            let nulls = file.append(.init(flags: 0, elements: [Int64](repeating: 0, count: count)))
-            file.edit([8]) { $0.elements = [Int64(offsets), Int64(blob), Int64(nulls)] }
-        }
-    }
-
-    func testHistoryOfAnUnknownType() throws {
-        try expect(.historyType, in: "fulltext") { file in file.edit([]) { $0.elements[7] = self.tagged(9) } }
-    }
-
-    func testHistoryOfAFutureSchema() throws {
-        try expect(.historyType, in: "fulltext") { file in file.edit([]) { $0.elements[9] = self.tagged(2) } }
-    }
-
-    func testSchemaVersionWithoutHistory() throws {
-        try expect(.historyType, in: "fulltext") { file in
-            file.edit([]) { $0.elements[7] = self.tagged(0); $0.elements[8] = 0 }
         }
     }
 }

@@ -39,73 +39,72 @@ extension ThreadConfined {
     fileprivate var frozenIfValid: Self { isInvalidated ? self : freeze() }
 }
 
+extension RealmCollectionChange where CollectionType: ThreadConfined {
+    /// What is passed on, and whether it is the last one.
+    fileprivate var frozen: (change: Self, isLast: Bool) {
+        switch self {
+        case .initial(let collection): (.initial(collection.frozenIfValid), false)
+        case .update(let collection, let deletions, let insertions, let modifications):
+            (.update(collection.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications), false)
+        case .error: (self, true)
+        }
+    }
+}
+
+extension RealmMapChange where Collection: ThreadConfined {
+    fileprivate var frozen: (change: Self, isLast: Bool) {
+        switch self {
+        case .initial(let map): (.initial(map.frozenIfValid), false)
+        case .update(let map, let deletions, let insertions, let modifications):
+            (.update(map.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications), false)
+        case .error: (self, true)
+        }
+    }
+}
+
+extension SectionedResultsChange where Collection: ThreadConfined {
+    fileprivate var frozen: (change: Self, isLast: Bool) {
+        switch self {
+        case .initial(let sections): (.initial(sections.frozenIfValid), false)
+        case .update(let sections, let deletions, let insertions, let modifications, let sectionsToInsert, let sectionsToDelete):
+            (.update(sections.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications,
+                     sectionsToInsert: sectionsToInsert, sectionsToDelete: sectionsToDelete), false)
+        }
+    }
+}
+
 extension RealmCollection {
     /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the collection belongs.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<RealmCollectionChange<Self>> {
-        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
-            switch change {
-            case .initial(let collection): (.initial(collection.frozenIfValid), false)
-            case .update(let collection, let deletions, let insertions, let modifications):
-                (.update(collection.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications), false)
-            case .error: (change, true)
-            }
-        })
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: \.frozen)
     }
 }
 
 extension RealmKeyedCollection {
     /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the map belongs.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<RealmMapChange<Self>> {
-        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
-            switch change {
-            case .initial(let map): (.initial(map.frozenIfValid), false)
-            case .update(let map, let deletions, let insertions, let modifications):
-                (.update(map.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications), false)
-            case .error: (change, true)
-            }
-        })
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: \.frozen)
     }
 }
 
 extension SectionedResults {
     /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the results belong.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<SectionedResultsChange<SectionedResults>> {
-        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
-            switch change {
-            case .initial(let sections): (.initial(sections.frozenIfValid), false)
-            case .update(let sections, let deletions, let insertions, let modifications, let sectionsToInsert, let sectionsToDelete):
-                (.update(sections.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications,
-                         sectionsToInsert: sectionsToInsert, sectionsToDelete: sectionsToDelete), false)
-            }
-        })
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: \.frozen)
     }
 }
 
 extension ResultsSection {
     /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the section belongs.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<SectionedResultsChange<ResultsSection>> {
-        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
-            switch change {
-            case .initial(let section): (.initial(section.frozenIfValid), false)
-            case .update(let section, let deletions, let insertions, let modifications, let sectionsToInsert, let sectionsToDelete):
-                (.update(section.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications,
-                         sectionsToInsert: sectionsToInsert, sectionsToDelete: sectionsToDelete), false)
-            }
-        })
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: \.frozen)
     }
 }
 
 extension ProjectedCollection {
     /// The calls of `observe(keyPaths:on:_:)` as a sequence. Call it where the collection belongs.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<RealmCollectionChange<ProjectedCollection>> {
-        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: { change in
-            switch change {
-            case .initial(let collection): (.initial(collection.frozenIfValid), false)
-            case .update(let collection, let deletions, let insertions, let modifications):
-                (.update(collection.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications), false)
-            case .error: (change, true)
-            }
-        })
+        RealmChangeSequence({ observe(keyPaths: keyPaths, $0) }, frozen: \.frozen)
     }
 }
 
