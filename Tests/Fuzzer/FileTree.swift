@@ -1,7 +1,7 @@
 import SharedStore
 
-/// A file as the tree of its nodes, to be changed at will and written anew: every ref leads to a whole node that nobody else owns, every size
-/// is that of what it counts. What is wrong in such a file is wrong by its meaning alone.
+/// A file as the tree of its nodes, to be changed at will and written anew: every ref leads to a whole node that nobody else
+/// owns, every size is that of what it counts. What is wrong in such a file is wrong by its meaning alone.
 struct FileTree {
     /// An element of a node with refs.
     enum Element {
@@ -26,7 +26,8 @@ struct FileTree {
 
         var hasRefs: Bool { flags & 0x40 != 0 }
         var isIntegers: Bool { !hasRefs && flags & 0x18 == 0 }
-        /// Integers in which unsigned numbers of 8 bits and more are kept apart from signed ones by their place only: width is kept.
+        /// Integers in which unsigned numbers of 8 bits and more are kept apart from signed ones by their place only: width is
+        /// kept.
         var widthMin = 0
     }
 
@@ -52,7 +53,8 @@ struct FileTree {
                 if value == 0 || value & 1 != 0 {
                     nodes[position].elements.append(.number(value))
                 } else {
-                    let child = try add(memory, Int(value), role: FileTree.role(of: i, in: node, role, depth), depth: depth + 1, &seen)
+                    let childRole = FileTree.role(of: i, in: node, role, depth)
+                    let child = try add(memory, Int(value), role: childRole, depth: depth + 1, &seen)
                     nodes[position].elements.append(.child(child))
                 }
             }
@@ -119,7 +121,11 @@ struct FileTree {
 
     /// Removes an element or block; what lies below it goes too.
     mutating func remove(_ index: Int, of node: Int) {
-        if nodes[node].hasRefs { nodes[node].elements.remove(at: index) } else if nodes[node].isIntegers { nodes[node].integers.remove(at: index) } else {
+        if nodes[node].hasRefs {
+            nodes[node].elements.remove(at: index)
+        } else if nodes[node].isIntegers {
+            nodes[node].integers.remove(at: index)
+        } else {
             let size = nodes[node].blockSize
             nodes[node].payload.removeSubrange((index * size)..<((index + 1) * size))
             nodes[node].count -= 1
@@ -142,7 +148,9 @@ struct FileTree {
     }
 
     func elementCount(_ node: Int) -> Int {
-        nodes[node].hasRefs ? nodes[node].elements.count : nodes[node].isIntegers ? nodes[node].integers.count : nodes[node].blockSize > 0 ? nodes[node].count : 0
+        let one = nodes[node]
+        if one.hasRefs { return one.elements.count }
+        return one.isIntegers ? one.integers.count : one.blockSize > 0 ? one.count : 0
     }
 
     // MARK: Writing
@@ -155,7 +163,8 @@ struct FileTree {
         for (i, element) in top.elements.enumerated() {
             switch element {
             // The lists of a streaming copy are empty, and so is the state of a compaction.
-            case .child where (3...5).contains(i): elements.append(Int64(FileTree.append(TreeNode(flags: 0, role: 0), [], &bytes)))
+            case .child where (3...5).contains(i):
+                elements.append(Int64(FileTree.append(TreeNode(flags: 0, role: 0), [], &bytes)))
             case .child where i == 11: elements.append(0)
             case .child(let child): elements.append(Int64(write(child, &bytes)))
             case .number(let value): elements.append(value)
@@ -167,7 +176,8 @@ struct FileTree {
         node.widthMin = 64
         let ref = FileTree.append(node, elements, &bytes)
         bytes += FileTree.littleEndian(UInt64(ref)) + FileTree.littleEndian(FileHeader.footerCookie)
-        bytes.replaceSubrange(0..<24, with: [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8) + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
+        let slots = [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8)
+        bytes.replaceSubrange(0..<24, with: slots + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
         return bytes
     }
 

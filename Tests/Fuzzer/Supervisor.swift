@@ -42,7 +42,8 @@ struct Supervisor {
         var children: [Child] = []
         var failures = 0
         let start = Date()
-        print("\(settings.generator.rawValue), seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time")
+        let name = settings.generator.rawValue
+        print("\(name), seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time")
         while !pending.isEmpty || !children.isEmpty {
             while children.count < settings.jobs, let next = pending.popLast() {
                 children.append(try spawn(next.first, next.end))
@@ -66,7 +67,8 @@ struct Supervisor {
                     failures += 1
                     let cause = child.process.terminationReason == .uncaughtSignal ? "signal" : "status"
                     let how = isHung ? "hangs" : "dies of \(cause) \(child.process.terminationStatus)"
-                    print("FAILED seed \(settings.seed) case \(at): \(how); again with: Fuzzer --generator \(settings.generator.rawValue) --seed \(settings.seed) --case \(at)")
+                    let again = "Fuzzer --generator \(name) --seed \(settings.seed) --case \(at)"
+                    print("FAILED seed \(settings.seed) case \(at): \(how); again with: \(again)")
                     if at + 1 < child.end { pending.append((at + 1, child.end)) }
                 }
                 unlink(child.progressPath)
@@ -83,7 +85,8 @@ struct Supervisor {
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         let path = NSTemporaryDirectory() + "fuzz-\(getpid())-\(first)"
         _ = FileManager.default.createFile(atPath: path, contents: Data(repeating: 0, count: 8))
-        process.arguments = ["--child", path, "--generator", settings.generator.rawValue, "--seed", "\(settings.seed)", "--first", "\(first)", "--count", "\(end - first)"]
+        process.arguments = ["--child", path, "--generator", settings.generator.rawValue, "--seed", "\(settings.seed)"]
+            + ["--first", "\(first)", "--count", "\(end - first)"]
             + settings.directories.flatMap { ["--fixtures", $0] }
         var environment = ProcessInfo.processInfo.environment
         environment["SWIFT_BACKTRACE"] = "enable=no"

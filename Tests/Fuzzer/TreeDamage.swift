@@ -4,8 +4,8 @@ import SharedStore
 enum Generator: String, CaseIterable {
     /// Bytes are changed where they stand: refs, headers, elements, payloads.
     case bytes
-    /// Nodes of one role change places, or one takes the place of another: a leaf of the same column in another cluster, the list of another
-    /// row, the objects of another table.
+    /// Nodes of one role change places, or one takes the place of another: a leaf of the same column in another cluster, the list
+    /// of another row, the objects of another table.
     case exchange
     /// Arrays, leaves and blobs lose elements or have some twice, with what lies below them.
     case resize
@@ -61,7 +61,8 @@ struct TreeDamage {
                 if now == 0 { break }
                 let index = random.oneIn(2) ? now - 1 : random.below(now)
                 // Copies of what is large would make files that take long, and no other damage.
-                if random.oneIn(2) || tree.nodes.count > 100_000 { tree.remove(index, of: node) } else { tree.double(index, of: node) }
+                let shrinks = random.oneIn(2) || tree.nodes.count > 100_000
+                if shrinks { tree.remove(index, of: node) } else { tree.double(index, of: node) }
             }
             steps.append("node \(node) has \(tree.elementCount(node)) elements instead of \(count)")
             return

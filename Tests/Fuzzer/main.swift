@@ -3,7 +3,7 @@
 //   Fuzzer --seed 1 --count 200000 --jobs 2     many cases, in child processes; the exit status is 1 where one failed
 //   Fuzzer --seed 1 --case 4711                 one case in this process, with what it does to the file
 //   Fuzzer --seed 1 --case 4711 --minimise      only the changes that are needed to fail; writes the file to fuzz-SEED-CASE.realm
-//   Fuzzer --generator exchange ...             damage of another kind: bytes (the usual one), exchange, resize; see TreeDamage.swift
+//   Fuzzer --generator exchange ...             another kind of damage: bytes (the usual one), exchange, resize (TreeDamage.swift)
 //   Fuzzer --verify FILE ...                    what the verifier says about files
 //
 // --fixtures DIRECTORY, any number of times, instead of the given files of the package.

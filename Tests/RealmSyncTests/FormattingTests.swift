@@ -79,7 +79,8 @@ final class FormattingTests: XCTestCase {
         XCTAssertNil(Spelling.nearest("a", among: []))
         XCTAssertEqual(Spelling.nearest("nmae", among: ["names", "name", "game"]), "name", "the nearest of those that are near enough")
         XCTAssertEqual(Spelling.nearest("gr\u{F6}sse", among: ["gr\u{F6}\u{DF}e", "breite"]), "gr\u{F6}\u{DF}e")
-        // What is longer than any name is none that was mistyped; many names are looked through one by one, but not all of any number.
+        // What is longer than any name is none that was mistyped; many names are looked through one by one, but not all of any
+        // number.
         XCTAssertNil(Spelling.nearest(String(repeating: "x", count: 100_000), among: [String(repeating: "x", count: 60)]))
         let many = (0..<30_000).map { "property\($0)" }
         XCTAssertEqual(Spelling.nearest("propertie77", among: many), "property77")

@@ -3,8 +3,9 @@ import SharedStore
 import TestSupport
 import XCTest
 
-/// Strings that differ only by their form ("e" with its accent as one character or as two) are two: as names of classes and properties, as
-/// primary keys, as keys of dictionaries, as members of sets, as values that are searched for, sorted and made distinct.
+/// Strings that differ only by their form ("e" with its accent as one character or as two) are two: as names of classes and
+/// properties, as primary keys, as keys of dictionaries, as members of sets, as values that are searched for, sorted and made
+/// distinct.
 final class LookalikeStringTests: XCTestCase {
     private let composed = "caf\u{E9}", decomposed = "cafe\u{301}"
     /// Of as many bytes: two accents in either order.
@@ -37,8 +38,11 @@ final class LookalikeStringTests: XCTestCase {
                     try table.set(decomposed, of: key, to: .int(Int64(100 + index)))
                     try table.set("text", of: key, to: .string(value))
                     try table.set("mixed", of: key, to: .string(value))
-                    let set = table.identity(try table.column(named: "set"), of: key), map = table.identity(try table.column(named: "map"), of: key)
-                    for member in [composed, decomposed, oneOrder, otherOrder] { XCTAssertTrue(try table.setInsert(set, .string(member)).wasInserted) }
+                    let set = table.identity(try table.column(named: "set"), of: key)
+                    let map = table.identity(try table.column(named: "map"), of: key)
+                    for member in [composed, decomposed, oneOrder, otherOrder] {
+                        XCTAssertTrue(try table.setInsert(set, .string(member)).wasInserted)
+                    }
                     XCTAssertTrue(try table.dictionarySet(map, composed, .int(1)).wasInserted)
                     XCTAssertTrue(try table.dictionarySet(map, decomposed, .int(2)).wasInserted)
                 }
@@ -62,7 +66,8 @@ final class LookalikeStringTests: XCTestCase {
                     XCTAssertEqual(row.key.rawValue, Int64(index))
                     XCTAssertEqual(try row.value(XCTUnwrap(table.column(named: composed))), .int(Int64(10 * number + index)))
                     XCTAssertEqual(try row.value(XCTUnwrap(table.column(named: decomposed))), .int(Int64(100 + index)))
-                    let set = try row.set(XCTUnwrap(table.column(named: "set"))), map = try row.dictionary(XCTUnwrap(table.column(named: "map")))
+                    let set = try row.set(XCTUnwrap(table.column(named: "set")))
+                    let map = try row.dictionary(XCTUnwrap(table.column(named: "map")))
                     XCTAssertEqual(set.count, 4)
                     XCTAssertEqual(map.count, 2)
                     XCTAssertEqual(try map.value(forKey: composed), .int(1))
@@ -129,14 +134,16 @@ final class LookalikeStringTests: XCTestCase {
 
     func testSchemasThatDifferOnlyInTheFormOfAName() throws {
         func schema(_ name: String, _ property: String) -> Schema {
-            Schema(version: 1, classes: [ObjectSchema(name: name, kind: .topLevel, primaryKey: nil, properties: [PropertySchema(name: property, type: .int)])])
+            let properties = [PropertySchema(name: property, type: .int)]
+            return Schema(version: 1, classes: [ObjectSchema(name: name, kind: .topLevel, primaryKey: nil, properties: properties)])
         }
         XCTAssertEqual(schema(composed, "a"), schema(composed, "a"))
         XCTAssertNotEqual(schema(composed, "a"), schema(decomposed, "a"))
         XCTAssertNotEqual(schema("a", composed), schema("a", decomposed))
         XCTAssertEqual(SchemaDifference.between(file: schema(composed, "a"), wanted: schema(decomposed, "a")).count, 1)
         XCTAssertEqual(SchemaDifference.between(file: schema("a", composed), wanted: schema("a", decomposed)).count, 2)
-        XCTAssertEqual(Schema(version: 1, classes: schema(composed, "a").classes + schema(decomposed, "a").classes).problems(), [])
+        let both = schema(composed, "a").classes + schema(decomposed, "a").classes
+        XCTAssertEqual(Schema(version: 1, classes: both).problems(), [])
     }
 
     func testExactStringsAndValues() {

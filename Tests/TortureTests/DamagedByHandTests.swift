@@ -13,16 +13,18 @@ final class DamagedByHandTests: DamageTestCase {
             next.indices.map { target in links.first { $0.target == target }.map { NodeFile.tagged($0.origin) } ?? 0 }
         }
         var first = NodeFile.Column("first", type: 12, attributes: 16, leaf: file.integers(owned.map { $0 + 1 }), leafIndex: 0)
-        var following = NodeFile.Column("next", type: 12, attributes: 16, leaf: file.integers(next.map { ($0 ?? -1) + 1 }), leafIndex: 0, tag: 1)
-        var fromOwners = NodeFile.Column(nil, type: 14, leaf: file.refs(backlinks(owned.enumerated().map { ($0, $1) })), leafIndex: 1, tag: 1)
+        let nexts = file.integers(next.map { ($0 ?? -1) + 1 }), owners = file.refs(backlinks(owned.enumerated().map { ($0, $1) }))
+        var following = NodeFile.Column("next", type: 12, attributes: 16, leaf: nexts, leafIndex: 0, tag: 1)
+        var fromOwners = NodeFile.Column(nil, type: 14, leaf: owners, leafIndex: 1, tag: 1)
         let links = next.enumerated().compactMap { origin, target in target.map { (origin: origin, target: $0) } }
         var fromPeers = NodeFile.Column(nil, type: 14, leaf: file.refs(backlinks(links)), leafIndex: 2, tag: 1)
         (first.oppositeTable, first.oppositeColumn) = (1, fromOwners.key)
         (fromOwners.oppositeTable, fromOwners.oppositeColumn) = (0, first.key)
         (following.oppositeTable, following.oppositeColumn) = (1, fromPeers.key)
         (fromPeers.oppositeTable, fromPeers.oppositeColumn) = (1, following.key)
-        let owners = file.cluster([first], rows: owned.count), peers = file.cluster([following, fromOwners, fromPeers], rows: next.count)
-        let tables = [file.table(key: 0, [first], tree: owners), file.table(key: 1, [following, fromOwners, fromPeers], tree: peers, kind: 1)]
+        let embedded = [following, fromOwners, fromPeers]
+        let trees = (file.cluster([first], rows: owned.count), file.cluster(embedded, rows: next.count))
+        let tables = [file.table(key: 0, [first], tree: trees.0), file.table(key: 1, embedded, tree: trees.1, kind: 1)]
         return DamagedFile(file.streaming(names: ["class_O", "class_E"], tables: tables))
     }
 
@@ -54,7 +56,8 @@ final class DamagedByHandTests: DamageTestCase {
             (columns[table][0].oppositeTable, columns[table][0].oppositeColumn) = (1 - table, columns[1 - table][1].key)
             (columns[table][1].oppositeTable, columns[table][1].oppositeColumn) = (1 - table, columns[1 - table][0].key)
         }
-        let tables = columns.enumerated().map { key, columns in file.table(key: key, columns, tree: file.cluster(columns, rows: 1), kind: 1) }
+        let trees = columns.map { file.cluster($0, rows: 1) }
+        let tables = (0..<2).map { file.table(key: $0, columns[$0], tree: trees[$0], kind: 1) }
         try expect(.embeddedOwners, of: DamagedFile(file.streaming(names: ["class_A", "class_B"], tables: tables)))
     }
 
@@ -105,7 +108,9 @@ final class DamagedByHandTests: DamageTestCase {
 
     private func chunk(_ bytes: [UInt8]) -> Int { Int(Int32(bitPattern: bytes.reduce(0) { $0 << 8 | UInt32($1) })) }
 
-    private func path(_ bytes: [UInt8]) -> [Int] { stride(from: 0, to: bytes.count, by: 4).map { chunk(Array(bytes[$0..<($0 + 4)])) } + [end] }
+    private func path(_ bytes: [UInt8]) -> [Int] {
+        stride(from: 0, to: bytes.count, by: 4).map { chunk(Array(bytes[$0..<($0 + 4)])) } + [end]
+    }
 
     private func path(_ value: UInt64) -> [Int] { path(withUnsafeBytes(of: value.littleEndian) { Array($0) }) }
 
@@ -186,7 +191,10 @@ final class DamagedByHandTests: DamageTestCase {
         }
         let nulls = { (file: inout NodeFile) in file.refs([file.node(flags: 8, count: 0xFF_FFFF, payload: [])]) }
         try expect(.treeNodeCount, of: oneColumn(2, 16 | 32, nulls))
-        let mixed: (inout NodeFile) -> Int = { $0.refs([$0.refs([$0.node(flags: 0, count: 0xFF_FFFF, payload: []), 0, 0, 0, 0, 0])]) }
+        let mixed: (inout NodeFile) -> Int = { file in
+            let values = file.node(flags: 0, count: 0xFF_FFFF, payload: [])
+            return file.refs([file.refs([values, 0, 0, 0, 0, 0])])
+        }
         try expect(.treeNodeCount, of: oneColumn(6, 16 | 32, mixed))
         // An old leaf of more than 1000 elements that has its bytes.
         let large = (0..<1500).map { $0 & 1 }
@@ -230,7 +238,9 @@ final class DamagedByHandTests: DamageTestCase {
 
     func testWarningsNeverChangeTheVerdict() throws {
         let count = 300
-        let file = oneColumn(2, 0, { file in file.node(flags: 0x0A, count: 256, payload: (0..<256).flatMap { _ in [0xFF, 0] as [UInt8] }) }, rows: 256)
+        let file = oneColumn(2, 0, { file in
+            file.node(flags: 0x0A, count: 256, payload: (0..<256).flatMap { _ in [0xFF, 0] as [UInt8] })
+        }, rows: 256)
         var options = VerifierOptions()
         (options.findingLimit, options.findingsPerCode) = (10, 100)
         let report = try file.verify(options)

@@ -21,6 +21,32 @@ final class FuzzTests: XCTestCase {
         }
     }
 
+    func testNodesOfAnotherPlaceOrSizeNeitherCrashNorHangAnyReader() throws {
+        for generator in [Generator.exchange, .resize] {
+            let fuzzing = try Fuzzing(seed: FuzzTests.seed, directories: [Fixtures.core14, Fixtures.older].compactMap { $0 }, generator: generator)
+            var changed = 0
+            for index in 0..<80 {
+                let mutator = fuzzing.mutated(index)
+                if mutator.fixture.bytes.count > 64 << 10 { continue }
+                if !mutator.steps.isEmpty { changed += 1 }
+                if let failure = fuzzing.run(index) { XCTFail("\(generator) seed \(fuzzing.seed) case \(index): \(failure)") }
+            }
+            XCTAssertGreaterThan(changed, 40, "\(generator)")
+        }
+    }
+
+    /// What the generators of trees begin with is the file itself, written anew.
+    func testTreesWrittenAnewHoldTheSame() throws {
+        for fixture in try fuzzing().fixtures where fixture.bytes.count <= 512 << 10 {
+            guard let tree = fixture.tree else { continue }
+            let outcome = try Exercise.run(fixture.bytes), again = try Exercise.run(tree.written())
+            XCTAssertTrue(again.report.isSound, "\(fixture.name): \(again.report.findings.prefix(3))")
+            XCTAssertEqual(again.exportedByteCount, outcome.exportedByteCount, fixture.name)
+            XCTAssertEqual(again.report.objectCount, outcome.report.objectCount, fixture.name)
+            XCTAssertEqual(again.report.historyElementCount, outcome.report.historyElementCount, fixture.name)
+        }
+    }
+
     func testFilesWithoutDamageAreSoundAndReadable() throws {
         for fixture in try fuzzing().fixtures {
             let outcome = try Exercise.run(fixture.bytes)

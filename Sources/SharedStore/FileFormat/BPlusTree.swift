@@ -26,11 +26,11 @@ public struct BPlusTree<L: Leaf> {
 
     /// Inner nodes above a leaf, at most. Real trees, of up to 1000 children a node, have three at the very most.
     static var depthMax: Int { 16 }
-    /// Values of a leaf. Files of older formats may have roots of more, which then have bytes for them; a backlink list may be one leaf of any
-    /// size (file-format-1 8.3).
+    /// Values of a leaf. Files of older formats may have roots of more, which then have bytes for them; a backlink list may be
+    /// one leaf of any size (file-format-1 8.3).
     static var leafCapacity: Int { 1000 }
-    /// Values per readable byte, at most: 1000 values a leaf, none of which is smaller than 8 bytes; an older leaf of more has eight a byte.
-    /// Keeps a count out of a damaged node from being believed by those who would loop or allocate by it.
+    /// Values per readable byte, at most: 1000 values a leaf, none of which is smaller than 8 bytes; an older leaf of more has
+    /// eight a byte. Keeps a count out of a damaged node from being believed by those who would loop or allocate by it.
     static var valuesPerByteMax: Int { 125 }
 
     /// The tree with the given root. Throws `FormatError` where the root is neither a leaf of class `L` nor an inner node.
@@ -98,8 +98,8 @@ public struct BPlusTree<L: Leaf> {
     }
 }
 
-/// From the inner node `root` down to the leaf that holds value `index`: its ref, the index of its first value, and how many values
-/// it must have. The caller has checked that `index` is below `total`.
+/// From the inner node `root` down to the leaf that holds value `index`: its ref, the index of its first value, and how many
+/// values it must have. The caller has checked that `index` is below `total`.
 private func descend(
     _ memory: Memory, _ root: Int, _ index: Int, _ total: Int, _ depthMax: Int
 ) throws -> (ref: Int, start: Int, count: Int) {
@@ -119,8 +119,9 @@ private func descend(
 }
 
 extension Memory {
-    /// Throws where a leaf of more values than a leaf has today says so without bytes for them: elements of width 0 cost nothing, so that
-    /// a node of 8 bytes could claim millions. A backlink list of one leaf may say as much as a list of today's leaves could.
+    /// Throws where a leaf of more values than a leaf has today says so without bytes for them: elements of width 0 cost nothing,
+    /// so that a node of 8 bytes could claim millions. A backlink list of one leaf may say as much as a list of today's leaves
+    /// could.
     @inline(never)
     func checkLargeLeaf(_ ref: Int, _ count: Int, isOfBacklinks: Bool) throws {
         let isPossible = isOfBacklinks ? count / BPlusTree<KeyLeaf>.valuesPerByteMax <= readableByteCount

@@ -199,7 +199,8 @@
         return true
     }
 
-    /// Calls `body` with every leaf that can be reached, and `lost` for each subtree that cannot: for files that are known to be damaged.
+    /// Calls `body` with every leaf that can be reached, and `lost` for each subtree that cannot: for files that are known to be
+    /// damaged.
     public func forEachReadableLeaf(lost: (any Error) -> Void, _ body: (ClusterLeaf) -> Void) {
         var budget = memory.nodeCountMax
         walkReadable(root, depth, 0, &budget, lost, body)
@@ -238,7 +239,8 @@
         return leaf.row(index &- start)
     }
 
-    /// The leaf with the object at position `index` in key order, and the position of the leaf's first object; nil where there are not so many.
+    /// The leaf with the object at position `index` in key order, and the position of the leaf's first object; nil where there
+    /// are not so many.
     public func leaf(at index: Int) throws -> (leaf: ClusterLeaf, start: Int)? {
         if index < 0 || index >= count { return nil }
         var remaining = index
@@ -372,7 +374,8 @@ extension Memory {
         return (state.pointee.fileLimit &+ arena) / 8
     }
 
-    /// All collections together cannot hold more elements than this, since each belongs to one owner: `BPlusTree.valuesPerByteMax` for each byte.
+    /// All collections together cannot hold more elements than this, since each belongs to one owner:
+    /// `BPlusTree.valuesPerByteMax` for each byte.
     var collectionElementsMax: Int {
         let (product, isOver) = readableByteCount.multipliedReportingOverflow(by: BPlusTree<KeyLeaf>.valuesPerByteMax)
         return isOver ? Int.max : product

@@ -275,11 +275,13 @@ final class BoundPath {
         return try table.find(key)
     }
 
-    /// Each collection has one owner, so the elements of one object's collections, and those of all objects of a table when each is looked
-    /// at once, are no more than the file can hold: in a damaged file, whose objects share collections, looking at them would not
+    /// Each collection has one owner, so the elements of one object's collections, and those of all objects of a table when each
+    /// is looked at once, are no more than the file can hold: in a damaged file, whose objects share collections, looking at them
+    /// would not
     /// end. An object that does not come behind the one before begins anew.
     private func beginObject() {
-        if path.scope > 0 || UInt64(bitPattern: frame.key.rawValue) <= UInt64(bitPattern: lastKey.rawValue) { elementsLeft = elementsMax }
+        let isBehind = UInt64(bitPattern: frame.key.rawValue) > UInt64(bitPattern: lastKey.rawValue)
+        if path.scope > 0 || !isBehind { elementsLeft = elementsMax }
         lastKey = frame.key
     }
 

@@ -31,8 +31,9 @@ public struct Query: Sendable {
         orderings = try syntax.orderings.map { try resolver.ordering($0) }
     }
 
-    /// The first date in `text` that no calendar has, as 2024-13-45@00:00:00, and where it stands. The language takes such dates, and
-    /// has months, days and hours roll over into the next (query-language 1); who reads what people type may want to ask back.
+    /// The first date in `text` that no calendar has, as 2024-13-45@00:00:00, and where it stands. The language takes such dates,
+    /// and has months, days and hours roll over into the next (query-language 1); who reads what people type may want to ask
+    /// back.
     public static func impossibleDate(in text: String) -> (date: String, offset: Int)? {
         var lexer = QueryLexer(text)
         while lexer.impossibleDate == nil, let token = try? lexer.next(), token.kind != .end {}

@@ -1,7 +1,8 @@
 import Glibc
 
-// Two strings of a database are the same where their bytes are (file-format-2 6.1): "\u{E9}" and "e\u{301}" are two names and two keys. Swift's
-// own comparison takes them for one, so `==` on `String`, sets of strings and dictionaries keyed by them are not for what comes from a file.
+// Two strings of a database are the same where their bytes are (file-format-2 6.1): "\u{E9}" and "e\u{301}" are two names and two
+// keys. Swift's own comparison takes them for one, so `==` on `String`, sets of strings and dictionaries keyed by them are not
+// for what comes from a file.
 
 extension String {
     /// True where both have the same UTF-8, which is equality in the database; Swift's `==` is equality to the eye.

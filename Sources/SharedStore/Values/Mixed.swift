@@ -98,8 +98,8 @@ func parseHexadecimal(_ digits: some Sequence<UInt8>) -> UInt64? {
 
 /// Any value that a column, a collection or a Mixed can hold (file-format-1 section 7).
 ///
-/// Equality here is that of same case and same payload; strings are the same where their UTF-8 is. The order and the equality of the
-/// database, in which int 3 equals double 3.0, are in `MixedOrder.swift`.
+/// Equality here is that of same case and same payload; strings are the same where their UTF-8 is. The order and the equality of
+/// the database, in which int 3 equals double 3.0, are in `MixedOrder.swift`.
 public enum Mixed: Sendable {
     case null
     case int(Int64)

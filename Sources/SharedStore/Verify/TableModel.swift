@@ -48,7 +48,9 @@ final class TableModel {
     /// The backlink columns whose other end is the column `key` of `table`. There is one; damage may make more.
     func backlinkColumns(from table: TableModel, _ key: Int64) -> [ColumnModel] {
         if backlinksByOrigin == nil {
-            backlinksByOrigin = Dictionary(grouping: columns.filter(\.isBacklink)) { Origin(table: $0.oppositeTable, column: $0.oppositeColumn) }
+            backlinksByOrigin = Dictionary(grouping: columns.filter(\.isBacklink)) {
+                Origin(table: $0.oppositeTable, column: $0.oppositeColumn)
+            }
         }
         return backlinksByOrigin?[Origin(table: Int64(table.key.rawValue), column: key)] ?? []
     }

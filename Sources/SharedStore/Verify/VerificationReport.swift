@@ -34,8 +34,8 @@ public struct Finding: Sendable, Equatable, CustomStringConvertible {
 
 /// How far a verification goes.
 public struct VerifierOptions: Sendable {
-    /// The run stops when it has listed this many errors. As many warnings are listed; further ones are only counted, since the verdict
-    /// must not depend on them.
+    /// The run stops when it has listed this many errors. As many warnings are listed; further ones are only counted, since the
+    /// verdict must not depend on them.
     public var findingLimit = 1000
     /// Further findings of the same code and severity are only counted.
     public var findingsPerCode = 100

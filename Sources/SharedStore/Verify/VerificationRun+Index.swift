@@ -229,7 +229,8 @@ extension VerificationRun {
         let list = TreeWalk(LeafKind(.int, nullable: false, .tree))
         list.onLeaf = { [self] leaf, start in
             guard case .integers(let keys) = leaf.parts else { return }
-            // Looking an object up costs more than an element; a list names each object once, so a true one is not longer than that.
+            // Looking an object up costs more than an element; a list names each object once, so a true one is not longer than
+            // that.
             try spend(16 * leaf.count)
             for i in 0..<leaf.count {
                 let key = ObjectKey(keys.unchecked(i))

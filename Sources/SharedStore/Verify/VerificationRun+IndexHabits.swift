@@ -1,8 +1,8 @@
 /// Entries of an index on Mixed that other writers leave at an old place (file-format-2 7.9).
 ///
-/// Two habits are known, and each leaves its entry where an earlier value of the object led: a number that is replaced by an equal one
-/// of another type keeps the entry of the first, whose bytes may differ; and a link that becomes null because its target is
-/// deleted keeps the entry of the link. An entry anywhere else is damage: the object is not found by its value.
+/// Two habits are known, and each leaves its entry where an earlier value of the object led: a number that is replaced by an
+/// equal one of another type keeps the entry of the first, whose bytes may differ; and a link that becomes null because its
+/// target is deleted keeps the entry of the link. An entry anywhere else is damage: the object is not found by its value.
 extension VerificationRun {
     /// True where an entry at the end of `path` can come from one of the habits, for an object whose value is now `value`.
     func isLeftBehind(_ path: [Int32], _ value: RawValue) -> Bool {
@@ -17,8 +17,8 @@ extension VerificationRun {
         }
     }
 
-    /// The way of a link: four bytes of table key, eight of object key, all little-endian, and the end. It may break off after any
-    /// chunk. The object must be gone, as far as the way names it.
+    /// The way of a link: four bytes of table key, eight of object key, all little-endian, and the end. It may break off after
+    /// any chunk. The object must be gone, as far as the way names it.
     private func isPathOfDeletedObject(_ path: [Int32]) -> Bool {
         let words = path.map { UInt32(bitPattern: $0).byteSwapped }
         guard let first = words.first, words.count <= 4, words.count < 4 || path[3] == 0x5800_0000 else { return false }
@@ -26,13 +26,15 @@ extension VerificationRun {
         guard first < 0x7FFF_FFFF, Int(first & 0xFFFF) < tableSlotCount else { return false }
         guard words.count >= 3, let table = tableOfKey[TableKey(first)] else { return true }
         let key = Int64(bitPattern: UInt64(words[1]) | UInt64(words[2]) << 32)
-        return key >= 0 && find(ObjectKey(key), in: table) == nil
+        // Where keys were hashes of primary keys, an object could come back under its key.
+        return key >= 0 && (isOlderFormat || find(ObjectKey(key), in: table) == nil)
     }
 }
 
 /// The numbers of the four types that equal a given one (file-format-2 6.2).
 enum EqualNumbers {
-    /// Those whose place in an index can differ from that of `value`, and others. A decimal equals many doubles: those next to it are tried.
+    /// Those whose place in an index can differ from that of `value`, and others. A decimal equals many doubles: those next to it
+    /// are tried.
     static func of(_ value: RawValue) -> [RawValue] {
         var numbers: [RawValue] = []
         let decimal: Decimal128Bits
@@ -53,10 +55,12 @@ enum EqualNumbers {
         // Equal through a decimal that stood between: 0.1 as a double, as a decimal, as a float.
         let near = decimal.doubleValue
         if near.isFinite {
-            numbers += neighbours(near, \.nextDown, \.nextUp).filter { Decimal128Bits.compare(Decimal128Bits($0), decimal) == 0 }
-                .map { .double($0) }
-            numbers += neighbours(Float(near), \.nextDown, \.nextUp).filter { Decimal128Bits.compare(Decimal128Bits($0), decimal) == 0 }
-                .map { .float($0) }
+            for next in neighbours(near, \.nextDown, \.nextUp) where Decimal128Bits.compare(Decimal128Bits(next), decimal) == 0 {
+                numbers.append(.double(next))
+            }
+            for next in neighbours(Float(near), \.nextDown, \.nextUp) where Decimal128Bits.compare(Decimal128Bits(next), decimal) == 0 {
+                numbers.append(.float(next))
+            }
         }
         return numbers.filter { number in
             guard let order = RawOrder.compare(value, number, ordersNaN: true) else { return false }
@@ -77,7 +81,8 @@ enum EqualNumbers {
         return all
     }
 
-    /// The other forms of a decimal of the same value: 1, 1.0, 1.00. The bytes of one that is no 64-bit integer are all of its bits.
+    /// The other forms of a decimal of the same value: 1, 1.0, 1.00. The bytes of one that is no 64-bit integer are all of its
+    /// bits.
     private static func sameValue(_ decimal: Decimal128Bits) -> [RawValue] {
         guard decimal.isFinite, decimal.coefficient != 0 else { return [] }
         var forms: [RawValue] = []
@@ -93,7 +98,8 @@ enum EqualNumbers {
                     coefficient /= 10
                 }
                 exponent += direction
-                forms.append(.decimal(Decimal128Bits(isNegative: decimal.isNegative, coefficient: coefficient, exponent: exponent)))
+                forms.append(
+                    .decimal(Decimal128Bits(isNegative: decimal.isNegative, coefficient: coefficient, exponent: exponent)))
             }
         }
         return forms

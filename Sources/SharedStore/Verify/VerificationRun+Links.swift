@@ -196,7 +196,8 @@ extension VerificationRun {
 }
 
 extension LinkGroup {
-    /// The columns of the target table that hold the backlinks. Where the origin does not exist, the group was made from one of them.
+    /// The columns of the target table that hold the backlinks. Where the origin does not exist, the group was made from one of
+    /// them.
     fileprivate var backlinkColumns: [ColumnModel] {
         guard let column else { return [] }
         return origin.map { target.backlinkColumns(from: $0, column.key.rawValue) } ?? [column]

@@ -1,8 +1,8 @@
 /// Embedded objects belong, in the end, to an object that lives by itself (file-format-2 5.10).
 ///
-/// That each has one owner is checked with its backlinks; but a ring of embedded objects, or one that owns itself, has that too, and
-/// nothing leads to it: no reader shows it, and no deletion ever frees it. A ring goes through embedded tables that own each other
-/// in a circle, so only their rows are followed upwards; each row once, since what was found to be rooted stays so.
+/// That each has one owner is checked with its backlinks; but a ring of embedded objects, or one that owns itself, has that too,
+/// and nothing leads to it: no reader shows it, and no deletion ever frees it. A ring goes through embedded tables that own each
+/// other in a circle, so only their rows are followed upwards; each row once, since what was found to be rooted stays so.
 extension VerificationRun {
     /// What is known of the rows of one cluster leaf.
     private struct RowMarks {
@@ -46,13 +46,14 @@ extension VerificationRun {
         }
     }
 
-    /// The embedded tables that own each other in a circle: what is left of them when those are taken away, again and again, that no
-    /// embedded table owns, and those that own none.
+    /// The embedded tables that own each other in a circle: what is left of them when those are taken away, again and again, that
+    /// no embedded table owns, and those that own none.
     private func tablesInCircles() -> [TableModel] {
         var left = tables.filter { $0.isEmbedded && $0.isCountable }
         var owners: [Int: Set<Int>] = [:]
         for table in left {
-            owners[table.slot] = Set(table.columns.compactMap { $0.isBacklink && $0.opposite?.isEmbedded == true ? $0.opposite?.slot : nil })
+            let origins = table.columns.lazy.filter(\.isBacklink).compactMap(\.opposite).filter(\.isEmbedded)
+            owners[table.slot] = Set(origins.map(\.slot))
         }
         var count = 0
         while count != left.count {
@@ -91,12 +92,14 @@ extension VerificationRun {
         }
     }
 
-    /// The embedded object that owns the one at `place`, by its first backlink; nil where another object does, or damage hides it.
+    /// The embedded object that owns the one at `place`, by its first backlink; nil where another object does, or damage hides
+    /// it.
     private func owner(of place: Place) throws -> Place? {
         try spend(place.table.columns.count)
         for column in place.table.columns where column.isBacklink {
             let slot = 1 + column.key.leafIndex
-            guard slot < place.leaf.count, let leaf = plain(place.leaf.unchecked(slot)), leaf.hasRefs, place.row < leaf.count else { continue }
+            guard slot < place.leaf.count, let leaf = plain(place.leaf.unchecked(slot)), leaf.hasRefs,
+                  place.row < leaf.count else { continue }
             let value = leaf.unchecked(place.row)
             if value == 0 { continue }
             guard let table = column.opposite, table.isEmbedded, let key = firstOrigin(value) else { return nil }
@@ -121,7 +124,9 @@ extension VerificationRun {
     private func plain(_ ref: Int64) -> Node? { ref > 0 && ref < Int64(limit) ? try? memory.node(Int(ref)) : nil }
 
     /// The leaves of a cluster tree that has been verified, without claiming anything.
-    private func forEachClusterLeaf(_ node: Node, offset: UInt64, depth: Int, _ body: (Node, RowKeys, Int) throws -> Void) throws {
+    private func forEachClusterLeaf(
+        _ node: Node, offset: UInt64, depth: Int, _ body: (Node, RowKeys, Int) throws -> Void
+    ) throws {
         guard node.hasRefs, node.widthType == 0, node.count >= 1, depth <= VerificationRun.clusterDepthMax else { return }
         try spend(node.count)
         let first = node.unchecked(0)

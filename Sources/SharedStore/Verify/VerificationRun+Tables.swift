@@ -31,7 +31,9 @@ extension VerificationRun {
                 if name.isEmpty || name.utf8.count > VerificationRun.nameByteCountMax {
                     try error(.groupName, list.ref, "the name of table \(slot) has \(name.utf8.count) bytes")
                 }
-                if !seen.insert(ExactString(name)).inserted { try error(.groupName, list.ref, "two tables have the name \(name)") }
+                if !seen.insert(ExactString(name)).inserted {
+                    try error(.groupName, list.ref, "two tables have the name \(name)")
+                }
             }
             guard let top = try enter(value, from: list.ref) else { continue }
             tableName = name
@@ -165,7 +167,8 @@ extension VerificationRun {
             return try enterAll(below: spec)
         }
         try verifyNoContext(spec, "spec")
-        let types = try integers(spec, 0, "types"), attributes = try integers(spec, 2, "attributes"), keys = try integers(spec, 5, "column keys")
+        let types = try integers(spec, 0, "types"), attributes = try integers(spec, 2, "attributes")
+        let keys = try integers(spec, 5, "column keys")
         let names = try child(spec, 1, "column names").flatMap { try self.names($0) }
         if spec.unchecked(3) != 0 {
             try error(.specShape, spec.ref, "element 3 is \(spec.unchecked(3))")

@@ -25,8 +25,8 @@ extension VerificationRun {
     static let treeDepthMax = 16
     static let treeNodeCountMax = 1000
     static let nestingMax = 100
-    /// Inner nodes of all trees on the way from a column to a value. Trees of the largest files have three levels, so this bounds the
-    /// stack and nothing else.
+    /// Inner nodes of all trees on the way from a column to a value. Trees of the largest files have three levels, so this bounds
+    /// the stack and nothing else.
     static let pathMax = 400
 
     /// Bytes of the payload of a leaf and of the nodes that make it up.
@@ -54,7 +54,8 @@ extension VerificationRun {
         guard let leaf = try verifyLeaf(node, walk.kind, expected: nil) else { return nil }
         if leaf.count == 0 && depth > 0 { try error(.treeEmptyLeaf, node.ref, "a leaf that is not the root is empty") }
         if leaf.count > VerificationRun.treeNodeCountMax {
-            // Elements of width 0 have no bytes. A list of backlinks may be one leaf of any size (file-format-1 8.3), others have grown by bytes.
+            // Elements of width 0 have no bytes. A list of backlinks may be one leaf of any size (file-format-1 8.3), others have
+            // grown by bytes.
             let isPossible = walk.isOfBacklinks && depth == 0 ? leaf.count / 125 <= limit
                 : leaf.count <= VerificationRun.treeNodeCountMax + 8 * payloadByteCount(node, levels: 2)
             try find(isPossible ? .warning : .error, .treeNodeCount, node.ref, nil) { "a leaf of \(leaf.count) elements" }

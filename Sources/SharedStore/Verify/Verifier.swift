@@ -244,7 +244,8 @@ final class VerificationRun {
         var counts = findingCounts[code] ?? (0, 0)
         if isWarning { counts.warnings += 1 } else { counts.errors += 1 }
         findingCounts[code] = counts
-        if (isWarning ? counts.warnings : counts.errors) > options.findingsPerCode || isWarning && listedWarnings >= options.findingLimit {
+        let isOneTooMany = (isWarning ? counts.warnings : counts.errors) > options.findingsPerCode
+        if isOneTooMany || isWarning && listedWarnings >= options.findingLimit {
             report.unlisted += 1
             return
         }

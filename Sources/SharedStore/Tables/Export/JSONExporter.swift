@@ -56,8 +56,8 @@ private final class JSONWriter {
     @exclusivity(unchecked) private var targets: [TableKey: Target] = [:]
     /// Nested nodes that the object being written may still have: a file in which collections are shared would else have no end.
     @exclusivity(unchecked) private var budget = 0
-    /// Elements that the collections of the object being written may still have, and those of the collections that its table's objects hold
-    /// themselves. Each collection has one owner, so that in all they are no more than a file of this size can hold.
+    /// Elements that the collections of the object being written may still have, and those of the collections that its table's
+    /// objects hold themselves. Each collection has one owner, so that in all they are no more than a file of this size can hold.
     @exclusivity(unchecked) private var elementsOfObject = 0
     @exclusivity(unchecked) private var elementsOfFile: Int
 
@@ -234,12 +234,14 @@ private final class JSONWriter {
         if budget < 0 { throw FormatError(ref: ref, "an object holds more collections than the file has nodes") }
     }
 
-    /// Bounds the elements of collections. Embedded objects are written with each of their owners' owners too, so that only what an object
-    /// holds itself counts for the file.
+    /// Bounds the elements of collections. Embedded objects are written with each of their owners' owners too, so that only what
+    /// an object holds itself counts for the file.
     private func spend(_ count: Int, _ ref: Int) throws {
         elementsOfObject -= count
         if !isInEmbedded { elementsOfFile -= count }
-        if elementsOfObject < 0 || elementsOfFile < 0 { throw FormatError(ref: ref, "collections hold more elements than the file has room for") }
+        if elementsOfObject < 0 || elementsOfFile < 0 {
+            throw FormatError(ref: ref, "collections hold more elements than the file has room for")
+        }
     }
     @exclusivity(unchecked) private var isInEmbedded = false
 
