@@ -77,7 +77,7 @@ final class FormattingTests: XCTestCase {
         XCTAssertEqual(Spelling.nearest("expotr", among: ["export", "schema"]), "export")
         XCTAssertNil(Spelling.nearest("xyz", among: ["export", "schema"]))
         XCTAssertNil(Spelling.nearest("a", among: []))
-        XCTAssertEqual(Spelling.nearest("nmae", among: ["names", "name", "game"]), "name", "the nearest of those that are near enough")
+        XCTAssertEqual(Spelling.nearest("nam", among: ["names", "name", "game"]), "name", "the nearest of those that are near enough")
         XCTAssertEqual(Spelling.nearest("gr\u{F6}sse", among: ["gr\u{F6}\u{DF}e", "breite"]), "gr\u{F6}\u{DF}e")
         // What is longer than any name is none that was mistyped; many names are looked through one by one, but not all of any
         // number.

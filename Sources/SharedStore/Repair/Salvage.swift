@@ -207,9 +207,10 @@ struct SalvageRun {
             buffer.raw("{\"schemaVersion\":")
             buffer.integer(schemaVersion)
             buffer.raw(",\"classes\":{")
+            let embedded = Set(classes.lazy.filter(\.schema.isEmbedded).map { ExactString($0.name) })
             for (index, one) in classes.enumerated() {
                 if index > 0 { buffer.raw(",") }
-                Self.write(one.schema, &buffer)
+                Self.write(one.schema, embedded: embedded, &buffer)
                 rewriter.notesOwners = !one.schema.isEmbedded
                 var isFirst = true
                 for object in one.objects where !one.schema.isEmbedded || owned[ExactString(one.name)]?.contains(object.key) ?? false {
@@ -235,7 +236,7 @@ struct SalvageRun {
         return (try? rewriter.rewrite(text, of: name)) ?? Array(text)
     }
 
-    private static func write(_ schema: ObjectSchema, _ out: inout JSONBuffer) {
+    private static func write(_ schema: ObjectSchema, embedded: Set<ExactString>, _ out: inout JSONBuffer) {
         out.string(schema.name)
         out.raw(schema.isEmbedded ? ":{\"embedded\":true,\"primaryKey\":" : ":{\"embedded\":false,\"primaryKey\":")
         if let key = schema.primaryKey { out.string(key) } else { out.raw("null") }
@@ -249,6 +250,8 @@ struct SalvageRun {
             switch property.collection {
             case nil: out.raw("\",\"collection\":null")
             case .list: out.raw("\",\"collection\":\"list\"")
+            // No file can have a set of embedded objects, but a damaged one.
+            case .set where property.objectType.map { embedded.contains(ExactString($0)) } ?? false: out.raw("\",\"collection\":\"list\"")
             case .set: out.raw("\",\"collection\":\"set\"")
             case .dictionary: out.raw("\",\"collection\":\"dictionary\"")
             }
@@ -268,6 +271,8 @@ struct LinkRewriter {
     private var known: [ExactString: Set<Int64>] = [:]
     /// The class that a property leads to, by class and property.
     private var targets: [ExactString: [ExactString: String]] = [:]
+    /// Properties that are sets, by class: these hold no collections, whatever a damaged file has in them.
+    private var sets: [ExactString: Set<ExactString>] = [:]
     /// Embedded objects by class; each has one owner.
     private(set) var owned: [ExactString: Set<Int64>] = [:]
     var notesOwners = true
@@ -283,6 +288,7 @@ struct LinkRewriter {
             var map: [ExactString: String] = [:]
             for property in one.schema.properties { map[ExactString(property.name)] = property.objectType }
             targets[ExactString(one.name)] = map
+            sets[ExactString(one.name)] = Set(one.schema.properties.filter { $0.collection == .set }.map { ExactString($0.name) })
         }
     }
 
@@ -307,7 +313,8 @@ struct LinkRewriter {
             isFirst = false
             string(name)
             out.append(UInt8(ascii: ":"))
-            try value(&cursor, className.flatMap { targets[ExactString($0)]?[ExactString(name)] }, isPairs: false)
+            let isSet = className.flatMap { sets[ExactString($0)]?.contains(ExactString(name)) } ?? false
+            try value(&cursor, className.flatMap { targets[ExactString($0)]?[ExactString(name)] }, isPairs: false, isSet: isSet)
         }
         out.append(UInt8(ascii: "}"))
     }
@@ -315,7 +322,7 @@ struct LinkRewriter {
     /// - Parameters:
     ///   - target: the class of embedded objects in the value.
     ///   - isPairs: the value is the array of [key, value] of a dictionary.
-    private mutating func value(_ cursor: inout JSONCursor, _ target: String?, isPairs: Bool) throws {
+    private mutating func value(_ cursor: inout JSONCursor, _ target: String?, isPairs: Bool, isSet: Bool = false) throws {
         switch try cursor.kind() {
         case .object:
             if try isLost(cursor, target) {
@@ -342,7 +349,9 @@ struct LinkRewriter {
             var isFirst = true
             try cursor.forEachElement { cursor in
                 // A list loses the element; the value of a dictionary becomes null.
-                if !isPair, try cursor.kind() == .object, try isLost(cursor, target) {
+                var drops = isSet ? try isCollection(cursor) : false
+                if !drops, !isPair, try cursor.kind() == .object { drops = try isLost(cursor, target) }
+                if drops {
                     try cursor.skip()
                     count += 1
                     return
@@ -356,6 +365,21 @@ struct LinkRewriter {
             let start = cursor.offset
             try cursor.skip()
             out.append(contentsOf: cursor.bytes[start..<cursor.offset])
+        }
+    }
+
+    private func isCollection(_ cursor: JSONCursor) throws -> Bool {
+        var look = cursor
+        switch try look.kind() {
+        case .array: return true
+        case .object:
+            var found = false
+            try look.forEachMember { name, cursor in
+                found = found || name == "$dict"
+                try cursor.skip()
+            }
+            return found
+        default: return false
         }
     }
 
