@@ -2,6 +2,8 @@ import SharedStore
 import TestSupport
 import XCTest
 
+@testable import Fuzzer
+
 /// Damage in files made node by node: each part is what its place asks for, and the whole is not.
 final class DamagedByHandTests: DamageTestCase {
     // MARK: Embedded objects without a root
@@ -218,6 +220,17 @@ final class DamagedByHandTests: DamageTestCase {
         }
         try expectSound(selfLinks(5000), warnings: [.treeNodeCount])
         try expect(.treeNodeCount, also: [.backlinkExtra, .backlinkMissing, .elementLimit], of: selfLinks(0xFF_FFFF))
+    }
+
+    func testListOfNamesWithoutBytes() throws {
+        let file = try DamagedFile(fixture("relationships"))
+        file.edit([0]) { $0 = .init(flags: 0x08, payload: [], payloadCount: 0xFF_FFFF) }
+        let outcome = try Exercise.run(Array(file.bytes))
+        XCTAssertFalse(outcome.report.isSound)
+        XCTAssertTrue(outcome.readError is FormatError, "\(String(describing: outcome.readError))")
+        let second = try DamagedFile(fixture("relationships"))
+        second.edit(second.table("Dog") + [0, 1]) { $0 = .init(flags: 0x08, payload: [], payloadCount: 0xFF_FFFF) }
+        XCTAssertTrue(try Exercise.run(Array(second.bytes)).readError is FormatError)
     }
 
     // MARK: Names

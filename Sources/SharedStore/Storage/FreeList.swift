@@ -54,6 +54,10 @@ final class FreeList {
                 free list with \(count) positions, \(lengths.count) lengths, \(versions?.count ?? count) versions
                 """)
         }
+        // Elements of width 0 have no bytes: nobody shall allocate by a count that cannot be true.
+        if count > snapshot.logicalSize / 8 {
+            throw FormatError(ref: positionsRef, "\(count) free blocks in \(snapshot.logicalSize) bytes")
+        }
         blocks.resize(count)
         fill(blocks, positions) { $0.position = Int($1) }
         fill(blocks, lengths) { $0.length = Int($1) }

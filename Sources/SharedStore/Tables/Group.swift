@@ -69,7 +69,7 @@ public final class Group: @unchecked Sendable {
         if topRef == 0 { return ([], []) }
         let top = try memory.refs(topRef, "group top")
         if !TopSlot.legalCounts.contains(top.count) { throw FormatError(ref: topRef, "group top with \(top.count) elements") }
-        let names = try known ?? NameArray.read(memory, top.requiredRef(TopSlot.names))
+        let names = try known ?? NameArray.read(memory, top.requiredRef(TopSlot.names), countMax: tableCountMax)
         let tables = try memory.refs(top.requiredRef(TopSlot.tables), "list of tables")
         if names.count != tables.count || names.count > tableCountMax {
             throw FormatError(ref: topRef, "\(names.count) table names for \(tables.count) tables")

@@ -2,10 +2,11 @@
 ///
 /// Block of W bytes: the characters, zeros, and in the last byte the number of zeros before it (W = null).
 enum NameArray {
-    /// All names of the array at `ref`.
-    static func read(_ memory: Memory, _ ref: Int) throws -> [String] {
+    /// All names of the array at `ref`, which may be `countMax` at most: empty names have no bytes, so that a damaged node can claim millions.
+    static func read(_ memory: Memory, _ ref: Int, countMax: Int) throws -> [String] {
         let node = try memory.node(ref)
         guard !node.hasRefs, node.widthType == 1 else { throw FormatError(ref: ref, "names with flags \(node.flags)") }
+        if node.count > countMax { throw FormatError(ref: ref, "\(node.count) names, more than \(countMax)") }
         var names: [String] = []
         names.reserveCapacity(node.count)
         for i in 0..<node.count { names.append(try name(node, i)) }

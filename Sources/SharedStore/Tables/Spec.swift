@@ -18,7 +18,7 @@ struct Spec {
     init(_ memory: Memory, specRef: Int, oppositeTablesRef: Int, oppositeColumnsRef: Int, table: TableKey, format: UInt8) throws {
         let spec = try memory.refs(specRef, "spec")
         let types = try memory.integers(spec.requiredRef(0), "column types")
-        names = try NameArray.read(memory, spec.requiredRef(1))
+        names = try NameArray.read(memory, spec.requiredRef(1), countMax: Spec.columnCountMax)
         let attributes = try memory.integers(spec.requiredRef(2), "column attributes")
         let keys = try memory.integers(spec.requiredRef(5), "column keys")
         let enumerationsRef = try spec.optionalRef(4)
