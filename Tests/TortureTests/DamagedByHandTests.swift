@@ -63,6 +63,15 @@ final class DamagedByHandTests: DamageTestCase {
         try expect(.embeddedOwners, of: DamagedFile(file.streaming(names: ["class_A", "class_B"], tables: tables)))
     }
 
+    /// A file of one version, so that salvage has to read its objects one by one; people own addresses in lists and dictionaries.
+    func testEmbeddedObjectsInCollectionsAreSalvaged() throws {
+        let tree = try XCTUnwrap(FuzzFixture(path: fixture("relationships")).tree)
+        let damaged = DamagedFile(tree.written())
+        try expectSound(damaged)
+        damaged.edit(damaged.leaf("Dog", "age")) { $0.elements.removeLast() }
+        try expect(.leafCount, of: damaged)
+    }
+
     func testSetOfEmbeddedObjects() throws {
         var file = NodeFile()
         var set = NodeFile.Column("set", type: 12, attributes: 128, leaf: file.refs([file.integers([0])]), leafIndex: 0)

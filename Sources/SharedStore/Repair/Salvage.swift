@@ -322,10 +322,13 @@ struct LinkRewriter {
     /// - Parameters:
     ///   - target: the class of embedded objects in the value.
     ///   - isPairs: the value is the array of [key, value] of a dictionary.
-    private mutating func value(_ cursor: inout JSONCursor, _ target: String?, isPairs: Bool, isSet: Bool = false) throws {
+    ///   - isSet: the value is the array of a set.
+    ///   - isKept: it was asked already whether the value is lost, which notes the owner of an embedded object and so is asked once.
+    private mutating func value(_ cursor: inout JSONCursor, _ target: String?, isPairs: Bool, isSet: Bool = false,
+                                isKept: Bool = false) throws {
         switch try cursor.kind() {
         case .object:
-            if try isLost(cursor, target) {
+            if try !isKept && isLost(cursor, target) {
                 try cursor.skip()
                 count += 1
                 out += Array("null".utf8)
@@ -358,7 +361,7 @@ struct LinkRewriter {
                 }
                 if !isFirst { out.append(UInt8(ascii: ",")) }
                 isFirst = false
-                try value(&cursor, target, isPairs: false)
+                try value(&cursor, target, isPairs: false, isKept: !isPair)
             }
             out.append(UInt8(ascii: "]"))
         default:
