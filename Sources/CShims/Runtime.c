@@ -129,6 +129,28 @@ uint64_t realm_sole_reference_word(void *object, void *other) {
     return sole;
 }
 
+extern void *retain_times(void *object, uint32_t count) __asm__("swift_retain_n");
+extern void release_times(void *object, uint32_t count) __asm__("swift_release_n");
+
+void realm_retain_times(void *object, uint32_t count) { retain_times(object, count); }
+void realm_release_times(void *object, uint32_t count) { release_times(object, count); }
+
+uint64_t realm_reference_step(void *object) {
+    uint64_t sole = realm_count_word(object);
+    retain(object);
+    uint64_t step = realm_count_word(object) - sole;
+    bool is_steady = step != 0;
+    for (uint32_t count = 1; count < 4096; count = 2 * count + 1) {
+        is_steady = is_steady && realm_count_word(object) == sole + count * step;
+        retain_times(object, count + 1);
+    }
+    is_steady = is_steady && realm_count_word(object) == sole + 4095 * step;
+    release(object);
+    is_steady = is_steady && realm_count_word(object) == sole + 4094 * step;
+    release_times(object, 4094);
+    return is_steady && realm_count_word(object) == sole ? step : 0;
+}
+
 // MARK: Where the caller runs
 
 __thread uint64_t realm_thread_number = 0;

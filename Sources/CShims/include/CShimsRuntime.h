@@ -37,6 +37,14 @@ static inline uint64_t realm_count_word(const void *object) {
 /// there is one reference; 0 where the word does not tell a second strong, an unowned or a weak reference from none.
 uint64_t realm_sole_reference_word(void *object, void *other);
 
+/// By how much that word grows with each strong reference, as found out with an instance to which there is one; 0 where it does not grow by
+/// the same with each of the first few thousand.
+uint64_t realm_reference_step(void *object);
+
+/// Many strong references at once, taken and given back: one change of the word instead of one for each.
+void realm_retain_times(void *object, uint32_t count);
+void realm_release_times(void *object, uint32_t count);
+
 /// One more strong reference to an object whose memory is there; NULL where it has begun to go.
 void *realm_try_retain(void *object);
 

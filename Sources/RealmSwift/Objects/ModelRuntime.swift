@@ -64,6 +64,13 @@ enum ModelRuntime {
         return realm_sole_reference_word(probes[0], probes[1])
     }()
 
+    /// By how much that word grows with each strong reference; 0 where it does not grow evenly.
+    static let referenceStep: UInt64 = {
+        guard soleReferenceWord != 0, let probe = realm_call_initializer(metadata(InitializerProbe.self), initializerSlot) else { return 0 }
+        defer { Unmanaged<AnyObject>.fromOpaque(probe).release() }
+        return realm_reference_step(probe)
+    }()
+
     // MARK: Fields
 
     struct Field {

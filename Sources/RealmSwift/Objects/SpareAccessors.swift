@@ -9,40 +9,88 @@ internal import SharedStore
 ///
 /// An owner must not be referred to by its session: accessors hold the session.
 struct SpareAccessors: ~Copyable {
-    private var first: Unmanaged<ObjectBase>?
-    private var second: Unmanaged<ObjectBase>?
+    private var first = Spare()
+    private var second = Spare()
 
     deinit {
-        first?.release()
-        second?.release()
+        first.release()
+        second.release()
     }
 
     /// An accessor that nobody else refers to, of the given block; its place is that of another object.
     @inline(__always)
     mutating func take(_ block: UnsafeMutablePointer<TableBlock>) -> ObjectBase? {
-        guard let newest = first else { return nil }
-        if SpareAccessors.isFree(newest, block) { return SpareAccessors.cleared(newest) }
-        // The one before the last, for loops that hold on to two at a time.
+        if first.isFree(block) { return first.lend() }
+        return takeOlder(block)
+    }
+
+    /// The one before the last, for loops that hold on to two at a time.
+    @inline(never)
+    private mutating func takeOlder(_ block: UnsafeMutablePointer<TableBlock>) -> ObjectBase? {
+        if first.object == nil { return nil }
         swap(&first, &second)
-        if let first, SpareAccessors.isFree(first, block) { return SpareAccessors.cleared(first) }
-        return nil
+        return first.isFree(block) ? first.lend() : nil
     }
 
-    /// Keeps a new accessor in the place of the older one.
+    /// Keeps a new accessor of a class whose accessors can be used again, in the place of the older one.
     mutating func keep(_ object: ObjectBase) {
-        first?.release()
-        first = Unmanaged.passRetained(object)
+        first.release()
+        first = Spare(object)
+    }
+}
+
+/// One accessor, with references in store.
+///
+/// Whoever gets it lets go of one reference, which is an atomic subtraction, some 6 ns; to take that reference first would be another. So
+/// references are taken by the thousand, and one of them is handed over each time. The word in which the runtime counts them tells what is still out.
+private struct Spare: BitwiseCopyable {
+    private(set) var object: Unmanaged<ObjectBase>?
+    /// The object's count word while nobody else refers to it.
+    private var freeWord: UInt64 = 0
+    /// By how much that word grows with each reference; 0 where that is not known.
+    private var step: UInt64 = 0
+    /// References that are ours, one of them for good.
+    private var stock: UInt32 = 0
+
+    private static let stockMax: UInt32 = 1024
+
+    init() {}
+
+    init(_ object: ObjectBase) {
+        self.object = .passRetained(object)
+        stock = 1
+        freeWord = ModelRuntime.soleReferenceWord
+        step = ModelRuntime.referenceStep
     }
 
     @inline(__always)
-    private static func isFree(_ object: Unmanaged<ObjectBase>, _ block: UnsafeMutablePointer<TableBlock>) -> Bool {
-        realm_count_word(object.toOpaque()) == block.pointee.soleReferenceWord && object._withUnsafeGuaranteedRef { $0.block == block }
+    func isFree(_ block: UnsafeMutablePointer<TableBlock>) -> Bool {
+        guard let object else { return false }
+        return realm_count_word(object.toOpaque()) == freeWord && object._withUnsafeGuaranteedRef { $0.block == block }
     }
 
+    /// Hands over a reference to the object, which is free.
     @inline(__always)
-    private static func cleared(_ object: Unmanaged<ObjectBase>) -> ObjectBase {
-        let object = object.takeUnretainedValue()
-        if object.collections != nil { object.collections = nil }
-        return object
+    mutating func lend() -> ObjectBase {
+        let object = object.unsafelyUnwrapped
+        if stock == 1 { restock() }
+        stock &-= 1
+        freeWord &-= step
+        let lent = object.takeRetainedValue()
+        if lent.collections != nil { lent.collections = nil }
+        return lent
+    }
+
+    @inline(never)
+    private mutating func restock() {
+        guard let address = object?.toOpaque() else { return }
+        let count = step == 0 ? 1 : Spare.stockMax
+        realm_retain_times(address, count)
+        stock &+= count
+        freeWord &+= UInt64(count) &* step
+    }
+
+    func release() {
+        if let object { realm_release_times(object.toOpaque(), stock) }
     }
 }

@@ -21,6 +21,10 @@ struct TableBlock {
     var memory: Memory?
     /// By slot of the cluster leaf, for all slots that properties of the class have: what the quick ways of reading may find there.
     let kinds: UnsafeMutablePointer<CellKind>
+    /// Likewise, the leaves that were read last.
+    let leaves: UnsafeMutablePointer<KnownLeaf>
+    /// False in a write transaction and in a frozen session.
+    var keepsLeaves = false
     /// By slot of the cluster leaf.
     var columns: UnsafeMutablePointer<Column?>
     var columnCount: Int
@@ -29,8 +33,6 @@ struct TableBlock {
     var editor: Unmanaged<TableEditor>?
     /// Slot of the primary key, which does not change; -1 where there is none, and during a migration.
     let primaryKeySlot: Int
-    /// `ModelRuntime.soleReferenceWord` where accessors can be used again, else 0, which no object has.
-    let soleReferenceWord: UInt64
     /// The accessors with this block are invalid for good: their session was invalidated, or the creation of their objects undone.
     var isDead = false
 
@@ -132,16 +134,18 @@ final class SessionType {
         let slotCount = (type.properties.map(\.slot).filter { $0 < ManagedProperty.computedSlots }.max() ?? 0) + 1
         let kinds = UnsafeMutablePointer<CellKind>.allocate(capacity: slotCount)
         kinds.initialize(repeating: .other, count: slotCount)
+        let leaves = UnsafeMutablePointer<KnownLeaf>.allocate(capacity: slotCount)
+        leaves.initialize(repeating: KnownLeaf(), count: slotCount)
         let thread = session.confinement.threadNumber
         return TableBlock(stamp: 1, thread: thread == 0 ? .max : thread, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
-                          kinds: kinds, columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type),
-                          primaryKeySlot: type.primaryKey?.slot ?? -1,
-                          soleReferenceWord: type.canReuseAccessors ? ModelRuntime.soleReferenceWord : 0)
+                          kinds: kinds, leaves: leaves, columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type),
+                          primaryKeySlot: type.primaryKey?.slot ?? -1)
     }
 
     deinit {
         for block in oldBlocks + [block] {
             block.pointee.kinds.deallocate()
+            block.pointee.leaves.deallocate()
             block.pointee.columns.deinitialize(count: block.pointee.columnCount)
             block.pointee.columns.deallocate()
             block.deinitialize(count: 1)
@@ -180,6 +184,8 @@ final class SessionType {
             block.pointee.kinds[property.slot] = column.map { CellKind($0) } ?? .other
         }
         tableOwner = table
+        // This runs again after each step from one version to another and into and out of a write transaction.
+        block.pointee.keepsLeaves = session.writer == nil && !session.isFrozen
         block.pointee.memory = table.memory
         block.pointee.table = Unmanaged.passUnretained(table)
         return table

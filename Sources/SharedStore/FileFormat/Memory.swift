@@ -1,3 +1,5 @@
+import CShims
+
 /// What a ref is looked up in: the bytes of one bound version, and behind them the arena of a write transaction.
 ///
 /// Invariants: `base + ref` is the address of byte `ref` for every `ref` in `[0, fileLimit)` and in `[arenaStart, arenaLimit)`;
@@ -42,13 +44,40 @@ final class MovedLists {
 
 /// Makes bytes of an encrypted file readable in the reserved span before they are touched (file-format-3 section 8).
 open class PageSource {
-    public init() {}
+    private let marks: PageMarks?
+
+    /// `prepare` is asked before each access.
+    public init() { marks = nil }
+    /// `prepare` is asked where the marks do not show that the bytes are readable.
+    init(marks: PageMarks) { self.marks = marks }
+
+    /// True where `[start, end)`, which is not empty, lies in a page that the marks show to be readable.
+    @inline(__always)
+    final func isPrepared(_ start: Int, _ end: Int) -> Bool {
+        guard let marks else { return false }
+        let page = start >> PageMarks.pageShift
+        return (end &- 1) >> PageMarks.pageShift == page && page < marks.count
+            && CShims_load_acquire_u32(marks.marks + page) == CShims_load_acquire_u32(marks.generation)
+    }
+
     /// Makes `[start, end)` of the plain file readable, or throws why it cannot be.
     open func prepare(_ start: Int, _ end: Int) throws {}
     /// Another version is about to be read: whatever was made readable before is checked again at its next touch.
     open func invalidate() {}
     /// What was read of `[start, end)` is not needed any more. Only where nobody else reads there, and no pointer into it is kept.
     open func giveBack(_ start: Int, _ end: Int) {}
+}
+
+/// Which pages are readable as they lie in memory: those whose mark equals the generation. Each access looks, which a call would make dear.
+///
+/// A mark is stored after the bytes of its page (release); both are loaded before these (acquire).
+struct PageMarks: @unchecked Sendable {
+    // Sendable: the words are atomics.
+    let marks: UnsafeMutablePointer<UInt32>
+    let generation: UnsafeMutablePointer<UInt32>
+    /// Number of marks.
+    let count: Int
+    static let pageShift = 12
 }
 
 /// A handle on `MemoryState`: two words are loaded to turn a ref into an address, nothing is retained.
@@ -67,7 +96,7 @@ open class PageSource {
                 throw outOfBounds(ref, length)
             }
         } else if let pager = s.pointee.pager {
-            try pager._withUnsafeGuaranteedRef { try $0.prepare(ref, end) }
+            try pager._withUnsafeGuaranteedRef { if !$0.isPrepared(ref, end) { try $0.prepare(ref, end) } }
         }
         return UnsafeRawPointer(s.pointee.base) + ref
     }

@@ -45,12 +45,12 @@
     // MARK: Elements of width type 0
 
     /// Element `index` as a signed integer (widths below 8 are unsigned); the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> Int64 {
         Node.element(payload, Int(flags & 7), index)
     }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     static func element(_ p: UnsafeRawPointer, _ widthCode: Int, _ i: Int) -> Int64 {
         switch widthCode {
         case 0: return 0

@@ -164,6 +164,10 @@ extension Query {
             switch ordering {
             case .limit(let count): keys = Array(keys.prefix(count))
             case .sort(let sortKeys):
+                if let sorted = try SortWords.sorted(keys, by: sortKeys, run) {
+                    keys = sorted
+                    continue
+                }
                 let rows = try values(sortKeys.map(\.path), keys, run)
                 let width = sortKeys.count
                 let positions = keys.indices.sorted { a, b in

@@ -112,6 +112,59 @@ final class RowCacheTests: AccessorTestCase {
         XCTAssertTrue(text.allSatisfy { $0.id % 3 == 0 })
     }
 
+    /// Objects of two leaves in turn, so that each read finds the leaf of the other; and values that no longer fit into the leaf as it was read.
+    func testALeafThatWasReadIsNotReadAfterItChanged() throws {
+        let realm = try realmWithParts(600)
+        let parts = [try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 3)), try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 597))]
+        func assign(_ part: Part, _ round: Int) {
+            part.weight = part.id &+ round &* 1_000_000_007
+            part.name = String(repeating: "n", count: round * 40 + part.id % 7)
+            part.isNew = round % 2 == 1
+            part.price = Double(part.id) + Double(round) / 4
+            part.rank = round == 2 ? nil : part.id * round * 1_000_003
+            part.note = round == 1 ? nil : String(repeating: "x", count: round * 50)
+            part.made = Date(timeIntervalSince1970: Double(part.id + round * 3_000_000_000))
+            part.whole = round == 3 ? nil : part
+        }
+        func check(_ round: Int, line: UInt = #line) {
+            for _ in 0..<2 {
+                for part in parts {
+                    XCTAssertEqual(part.weight, part.id &+ round &* 1_000_000_007, line: line)
+                    XCTAssertEqual(part.name, String(repeating: "n", count: round * 40 + part.id % 7), line: line)
+                    XCTAssertEqual(part.isNew, round % 2 == 1, line: line)
+                    XCTAssertEqual(part.price, Double(part.id) + Double(round) / 4, line: line)
+                    XCTAssertEqual(part.rank, round == 2 ? nil : part.id * round * 1_000_003, line: line)
+                    XCTAssertEqual(part.note, round == 1 ? nil : String(repeating: "x", count: round * 50), line: line)
+                    XCTAssertEqual(part.made, Date(timeIntervalSince1970: Double(part.id + round * 3_000_000_000)), line: line)
+                    XCTAssertEqual(part.whole?.id, round == 3 ? nil : part.id, line: line)
+                }
+            }
+        }
+        try realm.write { for part in parts { assign(part, 0) } }
+        check(0)
+        for round in 1...4 {
+            realm.beginWrite()
+            check(round - 1)
+            for part in parts { assign(part, round) }
+            check(round)
+            realm.cancelWrite()
+            check(round - 1)
+            try realm.write {
+                for part in parts { assign(part, round) }
+                check(round)
+            }
+            check(round)
+        }
+        let configuration = UnsafeSharing(realm.configuration)
+        onThread {
+            let other = try! Realm(configuration: configuration.value)
+            try! other.write { for part in other.objects(Part.self) { part.weight = -part.id } }
+        }
+        check(4)
+        realm.refresh()
+        XCTAssertEqual(parts.map(\.weight), [-3, -597])
+    }
+
     func testAnIterationShowsWhatWasThereWhenItBegan() throws {
         let realm = try realmWithParts(700)
         var seen = 0

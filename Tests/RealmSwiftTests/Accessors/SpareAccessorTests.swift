@@ -148,6 +148,28 @@ final class SpareAccessorTests: AccessorTestCase {
         XCTAssertEqual(CountedPart.endCount, end + 1)
     }
 
+    /// More steps than references are taken at once.
+    func testALongLoopGivesBackWhatItTook() throws {
+        let realm = try realm()
+        try realm.write { for number in 0..<3000 { realm.add(CountedPart(value: ["number": number])) } }
+        let before = CountedPart.endCount
+        weak var last: CountedPart?
+        var places: Set<ObjectIdentifier> = []
+        for (number, part) in realm.objects(CountedPart.self).enumerated() {
+            XCTAssertEqual(part.number, number)
+            places.insert(ObjectIdentifier(part))
+            if number == 2999 { last = part }
+        }
+        XCTAssertLessThanOrEqual(places.count, 2)
+        XCTAssertNil(last)
+        let results = realm.objects(CountedPart.self)
+        do {
+            var iterator = results.makeIterator()
+            while let part = iterator.next(), part.number < 2500 {}
+        }
+        XCTAssertGreaterThanOrEqual(CountedPart.endCount, before + 2)
+    }
+
     func testSubclassesHaveTheirOwnObjects() throws {
         let realm = try realm()
         try realm.write {

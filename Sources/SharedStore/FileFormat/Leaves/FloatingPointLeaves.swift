@@ -11,23 +11,23 @@
         if node.count > 0 && node.width != 4 { throw node.kindError("float leaf", "an array of blocks of 4 bytes") }
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Float? {
         try check(index, node.ref)
         return unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> Float? {
         let pattern = bits(index)
         return pattern == FloatLeaf.nullPattern ? nil : Float(bitPattern: pattern)
     }
 
     /// The bit pattern of value `index`, `nullPattern` for null; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func bits(_ index: Int) -> UInt32 { node.payload.loadUnaligned(fromByteOffset: index &* 4, as: UInt32.self) }
 }
 
@@ -44,22 +44,22 @@
         if node.count > 0 && node.width != 8 { throw node.kindError("double leaf", "an array of blocks of 8 bytes") }
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Double? {
         try check(index, node.ref)
         return unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> Double? {
         let pattern = bits(index)
         return pattern == DoubleLeaf.nullPattern ? nil : Double(bitPattern: pattern)
     }
 
     /// The bit pattern of value `index`, `nullPattern` for null; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func bits(_ index: Int) -> UInt64 { node.payload.loadUnaligned(fromByteOffset: index &* 8, as: UInt64.self) }
 }

@@ -13,16 +13,16 @@
         self.node = node
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Int64 {
         try check(index, node.ref)
         return node.unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> Int64 { node.unchecked(index) }
 }
 
@@ -41,16 +41,16 @@
         sentinel = node.unchecked(0)
     }
 
-    @inline(__always) public var count: Int { node.count &- 1 }
+    @inlinable @inline(__always) public var count: Int { node.count &- 1 }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Int64? {
         try check(index, node.ref)
         return unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> Int64? {
         let v = node.unchecked(index &+ 1)
         return v == sentinel ? nil : v
@@ -71,16 +71,16 @@
         try node.checkIntegers("bool leaf")
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Bool? {
         try check(index, node.ref)
         return unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> Bool? {
         let v = node.unchecked(index)
         return v == 3 ? nil : v != 0

@@ -19,13 +19,13 @@ public protocol Leaf {
 
 extension Leaf {
     /// Throws unless `index` is one of `0..<count`.
-    @inline(__always)
+    @inlinable @inline(__always)
     func check(_ index: Int, _ ref: Int) throws {
         if UInt(bitPattern: index) >= UInt(bitPattern: count) { throw indexError(ref, index, count) }
     }
 }
 
-@inline(never)
+@usableFromInline @inline(never)
 func indexError(_ ref: Int, _ index: Int, _ count: Int) -> FormatError {
     FormatError(ref: ref, "value \(index) asked of a leaf with \(count)")
 }

@@ -8,17 +8,17 @@
         try node.checkIntegers("link leaf")
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
     /// `ObjectKey.null` for null; keys of -2 and below are unresolved.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> ObjectKey {
         try check(index, node.ref)
         return unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> ObjectKey { ObjectKey(node.unchecked(index) &- 1) }
 }
 
@@ -32,16 +32,16 @@
         try node.checkIntegers("leaf of object keys")
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> ObjectKey {
         try check(index, node.ref)
         return unchecked(index)
     }
 
     /// Value `index`; the index is trusted.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func unchecked(_ index: Int) -> ObjectKey { ObjectKey(node.unchecked(index)) }
 }
 
@@ -67,9 +67,9 @@
         if node.count & 1 != 0 { throw node.kindError("typed-link leaf", "an array of pairs") }
     }
 
-    @inline(__always) public var count: Int { node.count >> 1 }
+    @inlinable @inline(__always) public var count: Int { node.count >> 1 }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> TypedLink? {
         try check(index, node.ref)
         let table = node.unchecked(index &* 2), object = node.unchecked(index &* 2 &+ 1)
@@ -88,10 +88,10 @@
         try node.checkRefs("ref leaf")
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
     /// The ref of row `index`, 0 for none. Throws on an element that is no ref.
-    @inline(__always)
+    @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Int {
         try check(index, node.ref)
         return try node.optionalRef(index)
@@ -115,7 +115,7 @@
         try node.checkRefs("backlink leaf")
     }
 
-    @inline(__always) public var count: Int { node.count }
+    @inlinable @inline(__always) public var count: Int { node.count }
 
     /// The origin keys of row `index`.
     public func value(_ index: Int) throws -> [ObjectKey] { try keys(index) }

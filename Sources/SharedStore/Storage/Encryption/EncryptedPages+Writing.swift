@@ -168,7 +168,7 @@ extension EncryptedPages {
         }
         validCounter = validCounter.map { $0 &+ 2 }
         entries.copyMemory(from: newEntries, byteCount: PageGeometry.pageByteCount)
-        let present = generation.load(ordering: .relaxed)
+        let present = generation
         for i in 0..<count {
             let page = pages[i]
             remember(page, PageEntry(entries + page % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount).current)

@@ -1,6 +1,5 @@
 import CShims
 import Glibc
-import Synchronization
 import SystemCalls
 
 /// The plain content of an encrypted file in a reserved span of memory: pages are decrypted on first touch, checked again
@@ -28,7 +27,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     /// Room for one decrypted page, for the marks, and for the states.
     private let mapped: UnsafeMutableRawPointer
     private let mappedByteCount: Int
-    let generation = Atomic<UInt32>(1)
+    private let generationWord: UnsafeMutablePointer<UInt32>
+    /// The present generation.
+    var generation: UInt32 { CShims_load_acquire_u32(generationWord) }
     /// What the plaintext in the span was decrypted from, by page.
     var seals: [PageEntry.Seal] = []
     let knownMetadata = PageMetadata()
@@ -68,16 +69,19 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         self.markers = markers
         // Plaintext, too, is left out of core dumps.
         SystemCalls.leaveOutOfDumps(base, length: byteCount)
-        mappedByteCount = (PageGeometry.pageByteCount + 5 * pageCount + 4095) & ~4095
+        mappedByteCount = (PageGeometry.pageByteCount + 5 * pageCount + 8 + 4095) & ~4095
         mapped = try SystemCalls.map(
             length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: path)
         SystemCalls.leaveOutOfDumps(mapped, length: mappedByteCount)
         scratch = mapped
-        marks = (mapped + PageGeometry.pageByteCount).assumingMemoryBound(to: UInt32.self)
+        generationWord = (mapped + PageGeometry.pageByteCount).assumingMemoryBound(to: UInt32.self)
+        generationWord.pointee = 1
+        marks = generationWord + 2
         states = UnsafeMutableRawPointer(marks + pageCount).assumingMemoryBound(to: PageState.self)
         lock = .allocate(capacity: 1)
         pthread_mutex_init(lock, nil)
         stage = .allocate(byteCount: (1 + stagedPageCountMax) * PageGeometry.pageByteCount, alignment: 4096)
+        super.init(marks: PageMarks(marks: marks, generation: generationWord, count: pageCount))
     }
 
     deinit {
@@ -98,19 +102,17 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     // MARK: Generations
 
     public override func prepare(_ start: Int, _ end: Int) throws {
-        let present = generation.load(ordering: .acquiring)
+        let present = generation
         var page = start >> 12
         let last = (end - 1) >> 12
         while page <= last {
             if page >= pageCountMax { throw DecryptionError(path: path, position: page << 12, reason: .outOfBounds) }
-            if mark(page) != present { try load(page) }
+            if CShims_load_acquire_u32(marks + page) != present { try load(page) }
             page += 1
         }
     }
 
     // A mark is written under the lock, after the page's bytes, and read by anybody.
-    @inline(__always) private func mark(_ page: Int) -> UInt32 { CShims_load_acquire_u32(marks + page) }
-
     func setMark(_ page: Int, _ value: UInt32) { CShims_store_release_u32(marks + page, value) }
 
     /// What the span holds of the page is not to be used any more.
@@ -134,9 +136,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             let counter = markers.writeCounter
             return markers.areInUse && markers.writingPage == 0 ? counter : nil
         }
-        var next = generation.load(ordering: .relaxed) &+ 1
-        if next == 0 { next = 1 }
-        generation.store(next, ordering: .releasing)
+        let next = generation &+ 1
+        CShims_store_release_u32(generationWord, next == 0 ? 1 : next)
     }
 
     public override func giveBack(_ start: Int, _ end: Int) {
@@ -165,7 +166,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         for page in (position >> 12)...((position + count - 1) >> 12) where !states[page].contains(.isDirty) {
             if !isUndisturbed {
                 knownMetadata.forget(page / PageGeometry.pagesPerBlock)
-                let present = generation.load(ordering: .relaxed)
+                let present = generation
                 if marks[page] == present { setMark(page, present == 1 ? UInt32.max : present - 1) }
             }
             try loadLocked(page, forWriting: false)
@@ -182,7 +183,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     }
 
     func loadLocked(_ page: Int, forWriting: Bool) throws {
-        let present = generation.load(ordering: .relaxed)
+        let present = generation
         if marks[page] == present || states[page].contains(.isDirty) { return }
         let position = page << 12
         if marks[page] != 0, page < seals.count, seals[page].iv != 0 {
@@ -235,7 +236,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
 
     /// The metadata of a block, from the page read in this generation, or read anew.
     func metadata(_ block: Int, fresh: Bool) throws -> UnsafeMutableRawPointer {
-        let present = generation.load(ordering: .relaxed)
+        let present = generation
         if !fresh, let known = knownMetadata.known(block, present) { return known }
         let bytes = knownMetadata.room(block, present)
         do {
