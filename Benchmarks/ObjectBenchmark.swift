@@ -52,6 +52,45 @@ enum ObjectBenchmark {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
+    /// The loops over all objects alone, `count` times a thousand objects each.
+    static func loops(_ place: Workplace, count: Int) throws {
+        var configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: place.file("loops.realm")))
+        configuration.objectTypes = [BenchmarkItem.self, BenchmarkBox.self]
+        let realm = try Realm(configuration: configuration)
+        try realm.write {
+            for i in 0..<1000 { realm.add(BenchmarkItem(value: ["id": i, "age": i % 100, "name": WriteBenchmarks.name(i)])) }
+        }
+        let results = realm.objects(BenchmarkItem.self)
+        func line(_ name: String, _ body: () -> Void) {
+            let time = busy { for _ in 0..<count { body() } }
+            printLine(name, time / Double(count) / 1000, "s/object")
+        }
+        line("one int") { oneInt(results) }
+        line("two ints") { twoInts(results) }
+        line("int and string") { intAndString(results) }
+    }
+
+    @inline(never)
+    private static func oneInt(_ results: Results<BenchmarkItem>) {
+        var sum = 0
+        for item in results { sum &+= item.age }
+        keep(sum)
+    }
+
+    @inline(never)
+    private static func twoInts(_ results: Results<BenchmarkItem>) {
+        var sum = 0
+        for item in results { sum &+= item.age &+ item.id }
+        keep(sum)
+    }
+
+    @inline(never)
+    private static func intAndString(_ results: Results<BenchmarkItem>) {
+        var sum = 0
+        for item in results { sum &+= item.age &+ item.name.utf8.count }
+        keep(sum)
+    }
+
     private static func creating(_ realm: Realm, _ below: StorageLevel, _ sqlite: SQLitePeer, _ count: Int) throws {
         var ours = 0.0, theirs = 0.0
         let clock = try seconds {
@@ -85,21 +124,9 @@ enum ObjectBenchmark {
             let under = storage.map { "\(ratio($0, ours)) storage row by row, " } ?? ""
             printLine(name, ours / Double(count), "s/object", "\(under)\(ratio(theirs, ours)) SQLite")
         }
-        line("loop over results, one int", below.loop, "SELECT age FROM item") {
-            var sum = 0
-            for item in results { sum &+= item.age }
-            keep(sum)
-        }
-        line("loop over results, two ints", below.loopOfTwo, "SELECT age, id FROM item") {
-            var sum = 0
-            for item in results { sum &+= item.age &+ item.id }
-            keep(sum)
-        }
-        line("loop over results, int and string", below.loopOfText, "SELECT age, name FROM item") {
-            var sum = 0
-            for item in results { sum &+= item.age &+ item.name.utf8.count }
-            keep(sum)
-        }
+        line("loop over results, one int", below.loop, "SELECT age FROM item") { oneInt(results) }
+        line("loop over results, two ints", below.loopOfTwo, "SELECT age, id FROM item") { twoInts(results) }
+        line("loop over results, int and string", below.loopOfText, "SELECT age, name FROM item") { intAndString(results) }
         line("results[i], one int", nil, "SELECT age FROM item") {
             var sum = 0
             for i in 0..<count { sum &+= results[i].age }

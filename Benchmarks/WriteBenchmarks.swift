@@ -56,6 +56,33 @@ enum WriteBenchmarks {
         return path
     }
 
+    /// Small commits without syncs, ours alone.
+    static func commits(_ place: Workplace, count: Int) throws {
+        let store = try Store.open(place.file("commits.realm"), ReadBenchmarks.options(.unsafe))
+        try makeItems(store)
+        let time = try seconds { try changeItems(store, count) }
+        printLine("ours, without syncs", Double(count) / time, "commits/s")
+        try store.close()
+    }
+
+    private static func makeItems(_ store: Store) throws {
+        try store.write { transaction in
+            let items = try transaction.editor.createTable("class_Item")
+            try items.addPrimaryKeyColumn("id", .int)
+            try items.addColumn("age", .int)
+            for i in 0..<1000 { _ = try items.createObject(primaryKey: .int(Int64(i))) }
+        }
+    }
+
+    private static func changeItems(_ store: Store, _ count: Int) throws {
+        for i in 0..<count {
+            let transaction = try store.beginWrite()
+            let items = try transaction.editor.editor(named: "class_Item")
+            try items.setInt(items.column(named: "age"), of: ObjectKey(Int64(i % 1000)), to: Int64(i))
+            try transaction.commit()
+        }
+    }
+
     static func smallCommits(_ place: Workplace) throws {
         printTitle("Small commits: one int of one object of 1000")
         let syncFile = try SystemCalls.open(place.file("sync"), O_RDWR | O_CREAT)
@@ -71,20 +98,8 @@ enum WriteBenchmarks {
         printLine("this machine's own 4 KiB write and fdatasync", sync, "s")
         for (label, durability, count) in [("with syncs", Durability.full, 1500), ("without syncs", .unsafe, 60_000)] {
             let store = try Store.open(place.file("small-\(durability.rawValue).realm"), ReadBenchmarks.options(durability))
-            try store.write { transaction in
-                let items = try transaction.editor.createTable("class_Item")
-                try items.addPrimaryKeyColumn("id", .int)
-                try items.addColumn("age", .int)
-                for i in 0..<1000 { _ = try items.createObject(primaryKey: .int(Int64(i))) }
-            }
-            let ours = try seconds {
-                for i in 0..<count {
-                    let transaction = try store.beginWrite()
-                    let items = try transaction.editor.editor(named: "class_Item")
-                    try items.setInt(items.column(named: "age"), of: ObjectKey(Int64(i % 1000)), to: Int64(i))
-                    try transaction.commit()
-                }
-            }
+            try makeItems(store)
+            let ours = try seconds { try changeItems(store, count) }
             let group = durability == .full ? 100 : 0
             let grouped = try group == 0 ? 0 : seconds {
                 for first in stride(from: 0, to: count, by: group) {

@@ -1,5 +1,6 @@
 // Prints what this package does on this machine, beside SQLite and LMDB doing the same work in the same run.
 // Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|encryption|objects|mirror|idle|notice]...
+// `loops` and `commits`, only on demand, do one thing a thousand times and nothing else: for profilers, which count instructions.
 import Glibc
 
 func runBenchmarks() throws {
@@ -27,6 +28,8 @@ func runBenchmarks() throws {
     if wants("objects") { try ObjectBenchmark.run(place, count: count) }
     if wants("mirror") { try MirrorBenchmark.run(place, count: count) }
     if wants("idle") { try IdleBenchmark.run(place) }
+    if chosen.contains("loops") { try ObjectBenchmark.loops(place, count: count) }
+    if chosen.contains("commits") { try WriteBenchmarks.commits(place, count: count) }
     if wants("notice") { try NoticeBenchmark.run(place, program: "/proc/self/exe") }
 }
 

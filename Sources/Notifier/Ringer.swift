@@ -47,7 +47,7 @@ public final class Ringer: Sendable {
     }
 
     private func currentFIFO() -> FIFO? {
-        let now = SystemCalls.monotonicNanoseconds()
+        let now = SystemCalls.coarseMonotonicNanoseconds()
         let (fifo, isDue) = state.withLock { state in
             let isDue = now >= state.nextCheckNanoseconds
             if isDue { state.nextCheckNanoseconds = now + Self.checkIntervalNanoseconds }

@@ -5,11 +5,11 @@ import Glibc
 /// Not thread-safe: it belongs to the holder of the session's write mutex.
 final class Writer: @unchecked Sendable {
     // Sendable: only the holder of the write mutex touches it.
-    private(set) var file: DatabaseFile
-    private(set) var committer: Committer
-    private var memory: WorkingMemory?
+    @exclusivity(unchecked) private(set) var file: DatabaseFile
+    @exclusivity(unchecked) private(set) var committer: Committer
+    @exclusivity(unchecked) private var memory: WorkingMemory?
     /// The tables of the version that we committed last.
-    private var committed: (snapshot: Snapshot, group: Group)?
+    @exclusivity(unchecked) private var committed: (snapshot: Snapshot, group: Group)?
 
     /// Remembers the tables of a version that was published.
     func note(_ snapshot: Snapshot, _ group: Group) { committed = (snapshot, group) }
@@ -34,7 +34,7 @@ final class Writer: @unchecked Sendable {
     }
 
     /// Commits made while an old version was held, since anybody looked whether its holder lives.
-    private var commitsBesidePins = 0
+    @exclusivity(unchecked) private var commitsBesidePins = 0
 
     /// Every so many commits beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of commits
     /// before the watchdog comes by, and the history of all of them is kept for a reader who may be dead.
@@ -62,7 +62,7 @@ final class Writer: @unchecked Sendable {
 
     /// The lock on the version that the header shows, while later ones are published that it does not show yet (5.6). Its space
     /// cannot be used meanwhile, so the file stays whole through any crash.
-    private(set) var unsynced: ReadLock?
+    @exclusivity(unchecked) private(set) var unsynced: ReadLock?
 
     /// Keeps the version that the header shows, `base`, until `settle`.
     func deferSync(_ base: ReadLock, _ participant: Participant) throws {
@@ -108,10 +108,10 @@ public final class WriteTransaction {
     private let writer: Writer
     private let thread = pthread_self()
     private let owner: WriteLockOwner
-    private var base: ReadLock
-    private var memory: WorkingMemory
-    private var editing: GroupEditor
-    public private(set) var isOpen = true
+    @exclusivity(unchecked) private var base: ReadLock
+    @exclusivity(unchecked) private var memory: WorkingMemory
+    @exclusivity(unchecked) private var editing: GroupEditor
+    @exclusivity(unchecked) public private(set) var isOpen = true
 
     /// The write mutex is held and `base` is a live lock on the newest version; both are ours from here on.
     ///

@@ -24,7 +24,8 @@ public struct ChangesetWriter {
         }
     }
 
-    public init() {}
+    /// The changeset of a small transaction fits at once, and need not grow several times.
+    public init() { bytes.reserveCapacity(64) }
 
     /// Begins the next transaction's changeset; storage is kept.
     public mutating func reset() {

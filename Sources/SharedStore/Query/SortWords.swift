@@ -134,7 +134,8 @@ struct SortWords {
             last = entry.word
         }
         if isSorted { return }
-        if entries.count < byteSortCountMin { return entries.sort { ($0.word, $0.position) < ($1.word, $1.position) } }
+        // Swift's sort is stable.
+        if entries.count < byteSortCountMin { return entries.sort { $0.word < $1.word } }
         var others = entries
         for shift in stride(from: UInt64(0), to: 64, by: 8) where differences >> shift & 0xFF != 0 {
             distribute(entries, by: shift, into: &others)

@@ -13,7 +13,9 @@ public struct Deadline: Sendable, Comparable {
     public static func after(_ duration: Duration) -> Deadline {
         let parts = duration.components
         let seconds = max(-1, min(parts.seconds, Deadline.secondsMax))
-        return Deadline(nanoseconds: SystemCalls.monotonicNanoseconds() &+ seconds &* 1_000_000_000 &+ parts.attoseconds / 1_000_000_000)
+        // Of a second nobody misses the hundredth part.
+        let now = seconds > 0 ? SystemCalls.coarseMonotonicNanoseconds() : SystemCalls.monotonicNanoseconds()
+        return Deadline(nanoseconds: now &+ seconds &* 1_000_000_000 &+ parts.attoseconds / 1_000_000_000)
     }
 
     /// Longer waits than this are cut to it: about 30 years, so that no sum overflows.

@@ -221,16 +221,19 @@ package struct VersionList {
             CShims_store_u64(p, 0)
             for offset in [24, 28, 32] { CShims_store_u32(p + offset, 0) }
         }
-        let capacity = try capacity()
+        // Mostly only the first few records are in use.
+        var end = 0
         var oldestFull = UInt64.max
-        for index in 0..<capacity where CShims_load_u32(unchecked(index) + 32) > 0 {
+        for index in 0..<(try capacity()) {
             let version = CShims_load_u64(unchecked(index))
-            if version != 0 { oldestFull = min(oldestFull, version) }
+            if version == 0 { continue }
+            end = index + 1
+            if CShims_load_u32(unchecked(index) + 32) > 0 { oldestFull = min(oldestFull, version) }
         }
         var pinned: [PinnedVersion] = []
         pinned.reserveCapacity(4)
         var newestIsThere = false
-        for index in 0..<capacity where isReachable(index, newestIndex, oldestFull) {
+        for index in 0..<end where isReachable(index, newestIndex, oldestFull) {
             guard let record = try copy(index) else { continue }
             let isNewest = record.index == newestIndex
             newestIsThere = newestIsThere || isNewest
@@ -242,7 +245,7 @@ package struct VersionList {
         if pinned.count > 1 { pinned.sort { $0.snapshot.version < $1.snapshot.version } }
         let oldest = pinned[0].snapshot.version
         var droppedYoungerEntry = false
-        for index in 0..<capacity {
+        for index in 0..<end {
             let p = unchecked(index)
             let version = CShims_load_u64(p)
             if version == 0 || isReachable(index, newestIndex, oldestFull) { continue }

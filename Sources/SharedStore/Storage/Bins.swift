@@ -7,7 +7,7 @@ final class Bins {
     private let next = RawList<Int32>(capacity: 64)
     private let present = RawList<UInt64>(capacity: 4)
     /// A block was split in front of a section: the list is out of order.
-    private(set) var hasSplit = false
+    @exclusivity(unchecked) private(set) var hasSplit = false
     /// How many blocks of one class are looked at before the next class is tried.
     private static let triesMax = 8
 

@@ -29,13 +29,13 @@ public final class Committer {
     /// Elements of the new top array.
     private let top = RawList<Int64>()
     /// The three lists and the top, as they go into the file.
-    private var listBytes = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 16)
-    private var listCapacity = 4096
+    @exclusivity(unchecked) private var listBytes = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 16)
+    @exclusivity(unchecked) private var listCapacity = 4096
     /// What slot 11 shall hold as an array; empty for none.
     private let evacuationState = RawList<Int64>()
     private let stage = UnsafeMutableRawPointer.allocate(byteCount: stageLength, alignment: 16)
     private static let stageLength = 256 << 10
-    private var prepared: Snapshot?
+    @exclusivity(unchecked) private var prepared: Snapshot?
 
     public init(file: DatabaseFile) { self.file = file }
 
@@ -243,19 +243,20 @@ public final class Committer {
     public func store(_ durability: Durability, alone: Bool = false) throws {
         guard let snapshot = prepared else { preconditionFailure("prepare the commit first") }
         do {
-            try file.backend.preallocate(to: snapshot.logicalSize)
+            let backend = file.backend
+            try backend.preallocate(to: snapshot.logicalSize)
             let stores = writer.stores
-            if durability == .full || file.backend.contentAlignment > 8 {
+            if durability == .full || backend.contentAlignment > 8 {
                 if !isAscending(stores) { stores.sort { $0.position < $1.position } }
                 try writeCoalesced(stores)
             } else {
                 for i in 0..<stores.count {
                     let s = stores[i]
-                    try file.backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
+                    try backend.write(UnsafeRawBufferPointer(start: s.source, count: s.byteCount), at: s.position)
                 }
             }
-            if durability == .full && file.backend.mustSyncBeforeFlush { try file.backend.syncWritten() }
-            try file.backend.flush(alone: alone)
+            if durability == .full && backend.mustSyncBeforeFlush { try backend.syncWritten() }
+            try backend.flush(alone: alone)
         } catch {
             file.backend.discard()
             throw error

@@ -155,8 +155,8 @@ public final class DatabaseFile: Sendable {
 /// Not thread-safe: a view belongs to one transaction. Whoever holds nodes of it must hold the view as well.
 public final class FileView {
     public let file: DatabaseFile
-    public private(set) var snapshot: Snapshot
-    private var span: Span
+    @exclusivity(unchecked) public private(set) var snapshot: Snapshot
+    @exclusivity(unchecked) private var span: Span
     private let state: UnsafeMutablePointer<MemoryState>
 
     init(file: DatabaseFile, snapshot: Snapshot) throws {
@@ -213,8 +213,8 @@ public final class FileView {
 /// Not thread-safe: it belongs to the holder of the write mutex.
 public final class WorkingMemory {
     public let view: FileView
-    public private(set) var arena: Arena
-    private var span: Span
+    @exclusivity(unchecked) public private(set) var arena: Arena
+    @exclusivity(unchecked) private var span: Span
 
     public init(file: DatabaseFile, base: Snapshot) throws {
         view = try file.view(of: base)

@@ -76,12 +76,12 @@ open class FileBackend: @unchecked Sendable {
 public final class PlainFile: FileBackend, @unchecked Sendable {
     // Sendable: see FileBackend.
     public let descriptor: SystemCalls.Descriptor
-    private var isOpen = true
+    @exclusivity(unchecked) private var isOpen = true
     /// The file is at least this long; nobody cuts it while we are here.
-    private var knownSize = 0
-    private var wantsMap = false
-    private var writable: UnsafeMutableRawPointer?
-    private var writableLength = 0
+    @exclusivity(unchecked) private var knownSize = 0
+    @exclusivity(unchecked) private var wantsMap = false
+    @exclusivity(unchecked) private var writable: UnsafeMutableRawPointer?
+    @exclusivity(unchecked) private var writableLength = 0
 
     /// Takes over an open descriptor; `close` closes it.
     public init(descriptor: SystemCalls.Descriptor, path: String) {

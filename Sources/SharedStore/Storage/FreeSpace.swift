@@ -35,21 +35,21 @@ final class FreeSpace {
     private let bins = Bins()
 
     /// The version whose lists these are; nil while a commit is under way and after it failed.
-    private(set) var owner: Snapshot?
+    @exclusivity(unchecked) private(set) var owner: Snapshot?
     /// Bytes of the file that belong to the version being made.
-    var logicalSize = 0
+    @exclusivity(unchecked) var logicalSize = 0
     /// The evacuation limit of the running commit; `Int.max` for none.
-    private(set) var limit = Int.max
+    @exclusivity(unchecked) private(set) var limit = Int.max
     /// Evacuation had to be given up because a node found no place.
-    private(set) var gaveUpEvacuation = false
+    @exclusivity(unchecked) private(set) var gaveUpEvacuation = false
 
     /// The run of the present commit: `[runStart, runCursor)` is given out, up to `runEnd` may be; it lies in `free[runIndex]`.
-    private var runStart = 0, runCursor = 0, runEnd = 0, runIndex = -1
+    @exclusivity(unchecked) private var runStart = 0, runCursor = 0, runEnd = 0, runIndex = -1
     /// `free` has got blocks out of order, or used up ones.
-    private var isInOrder = true
+    @exclusivity(unchecked) private var isInOrder = true
 
     /// Lists of pinned versions, read once each: what is pinned does not change.
-    var pinnedLists: [FreeList] = []
+    @exclusivity(unchecked) var pinnedLists: [FreeList] = []
 
     deinit {
         free.free(); locked.free(); evacuated.free(); freed.free(); mergedBlocks.free(); movedBlocks.free(); movedLocked.free()
@@ -270,7 +270,7 @@ final class FreeSpace {
         /// As `few`; and no page is touched that an earlier commit may have written, since that was not synced.
         case fresh
     }
-    var paging = Paging.none
+    @exclusivity(unchecked) var paging = Paging.none
 
     /// Larger commits touch so many pages that one more or less does not matter.
     private static let pagedNeedMax = 32 << 10

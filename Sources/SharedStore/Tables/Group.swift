@@ -15,7 +15,8 @@ public final class Group: @unchecked Sendable {
     /// Raw entries of the table slots: the ref of a table top, or an odd number for a free slot.
     @exclusivity(unchecked) private var entries: [Int64]
     private let owner: AnyObject?
-    private let cache = Mutex<[UInt32: Table]>([:])
+    /// By slot.
+    private let cache = Mutex<[Table?]>([])
     /// What the version before knew of its tables, for those that are the same here.
     private let earlier: [TableSchema]
     /// Ref of the names, 0 where they lie in an arena: they may change there.
@@ -32,7 +33,7 @@ public final class Group: @unchecked Sendable {
         self.owner = owner
         self.topRef = topRef
         self.format = format == 0 ? FileHeader.currentFormat : UInt8(clamping: format)
-        earlier = previous.map { $0.cache.withLock { $0.values.map { $0.schema } } } ?? []
+        earlier = previous.map { $0.cache.withLock { $0.compactMap { $0?.schema } } } ?? []
         let namesRef = topRef == 0 ? 0 : try memory.refs(topRef, "group top").requiredRef(TopSlot.names)
         self.namesRef = memory.isInArena(namesRef) ? 0 : namesRef
         let known = previous.flatMap { $0.namesRef == namesRef && namesRef != 0 && !$0.hasNewNames ? $0.names : nil }
@@ -58,7 +59,7 @@ public final class Group: @unchecked Sendable {
         for (table, ref) in tables where table.key.slot < entries.count { entries[table.key.slot] = Int64(ref) }
         cache.withLock { cache in
             cache.removeAll()
-            for (table, _) in tables { cache[table.key.rawValue] = table }
+            for (table, _) in tables { Group.keep(table, in: &cache) }
         }
     }
 
@@ -109,8 +110,8 @@ public final class Group: @unchecked Sendable {
 
     /// The table with `key`, or nil where there is none (any more).
     public func table(_ key: TableKey) throws -> Table? {
-        if let table = cache.withLock({ $0[key.rawValue] }) { return table }
         let slot = key.slot
+        if let table = cache.withLock({ slot < $0.count ? $0[slot] : nil }), table.key == key { return table }
         guard slot < entries.count, entries[slot] != 0, entries[slot] & 1 == 0, try self.key(ofSlot: slot) == key else {
             return nil
         }
@@ -118,10 +119,15 @@ public final class Group: @unchecked Sendable {
                               format: format, owner: owner, earlier: earlier)
         // Two threads may both have read the table; all get the one that was put here first.
         return cache.withLock {
-            if let first = $0[key.rawValue] { return first }
-            $0[key.rawValue] = table
+            if slot < $0.count, let first = $0[slot], first.key == key { return first }
+            Group.keep(table, in: &$0)
             return table
         }
+    }
+
+    private static func keep(_ table: Table, in cache: inout [Table?]) {
+        while cache.count <= table.key.slot { cache.append(nil) }
+        cache[table.key.slot] = table
     }
 
     /// All tables, in the order of their slots.

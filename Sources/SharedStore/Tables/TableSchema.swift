@@ -13,6 +13,8 @@ final class TableSchema: Sendable {
     let positionsByKey: [ColumnKey: Int]
     /// Columns by leaf index.
     let columnsByLeaf: [Column?]
+    /// What editors of cluster trees need to know of the columns; nil where a column is enumerated, of which that changes.
+    let clusterColumns: [ClusterColumn]?
     private let key: TableKey
     private let format: UInt8
     private let refs: Refs
@@ -59,6 +61,7 @@ final class TableSchema: Sendable {
         self.positions = positions
         self.positionsByKey = positionsByKey
         self.columnsByLeaf = columnsByLeaf
+        clusterColumns = spec.columns.contains { $0.isEnumerated } ? nil : spec.columns.compactMap { ClusterColumn($0.key) }
         self.key = key
         self.format = format
         self.refs = refs

@@ -100,7 +100,7 @@ public final class TableEditor {
             for column in table.columns { indexRoots[column.key.leafIndex] = try roots.optionalRef(column.key.leafIndex) }
         }
         noteIndexes()
-        clusters = ClusterTreeEditor(arena, columns: try table.columns.compactMap {
+        clusters = ClusterTreeEditor(arena, columns: try table.schema.clusterColumns ?? table.columns.compactMap {
             ClusterColumn($0.key, enumDefault: $0.isEnumerated ? try enumPosition(of: $0.defaultValue, $0) : nil)
         })
     }
@@ -118,7 +118,10 @@ public final class TableEditor {
     }
 
     private func noteIndexes() {
-        indexedColumns = columns.compactMap { $0 }.filter { indexRoots[$0.key.leafIndex] != 0 && $0.collection == nil }
+        indexedColumns.removeAll(keepingCapacity: true)
+        for leafIndex in indexRoots.indices where indexRoots[leafIndex] != 0 {
+            if let column = columns[leafIndex], column.collection == nil { indexedColumns.append(column) }
+        }
     }
 
     /// The editor of another table, or of this one.
