@@ -34,13 +34,18 @@ extension TableEditor {
             for token in column.tokens(value) { try insertWord(column, key, token) }
             return
         }
+        if !insertIntoIndexInPlace(column, key, value) { try insertIntoIndexSlowly(column, key, value) }
+    }
+
+    /// The same where nothing but one node has to change, and no object has this value: false, with nothing changed, elsewhere. The column is
+    /// as it is now, and its index is no full-text index.
+    @inline(__always)
+    func insertIntoIndexInPlace(_ column: Column, _ key: ObjectKey, _ value: Mixed) -> Bool {
         let root = indexRoots[column.key.leafIndex]
         if case .int(let v) = value, column.type == .int {
-            if SearchIndexEditor.insertInPlace(arena, root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8)) { return }
-        } else if SearchIndex.withIndexBytes(value, in: column, { SearchIndexEditor.insertInPlace(arena, root, key, BytesIndexKey($0)) }) {
-            return
+            return SearchIndexEditor.insertInPlace(arena, root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8))
         }
-        try insertIntoIndexSlowly(column, key, value)
+        return SearchIndex.withIndexBytes(value, in: column) { SearchIndexEditor.insertInPlace(arena, root, key, BytesIndexKey($0)) }
     }
 
     @inline(never)

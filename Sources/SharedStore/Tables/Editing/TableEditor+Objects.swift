@@ -31,6 +31,7 @@ extension TableEditor {
     public func createObject(primaryKey value: Mixed) throws -> (key: ObjectKey, wasCreated: Bool) {
         guard let column = table.primaryKeyColumn else { preconditionFailure("table \(table.name) has no primary key; use createObject()") }
         try column.check(value, in: table)
+        if let key = try createInPlace(value, column) { return (key, true) }
         if let row = try find(primaryKey: value, column) { return (row.key, false) }
         try beginChange()
         var key: ObjectKey
@@ -41,6 +42,20 @@ extension TableEditor {
             try revive(try table.localKey(global).unresolved, as: key)
         }
         return (key, true)
+    }
+
+    /// What creating one object after another mostly comes to: the way through the index that shows that no object has the primary key ends
+    /// where the new one belongs, so it is gone once. Nil, with nothing changed, where that is not so.
+    private func createInPlace(_ value: Mixed, _ column: Column) throws -> ObjectKey? {
+        guard isModified, arena.memory.isInArena(top), indexRoots[column.key.leafIndex] != 0, table.tombstonesRef == 0 else { return nil }
+        let raw = topElement(TableSlot.objectSequence)
+        let n = raw == 0 ? 0 : Arena.untag(raw)
+        let key = ObjectKey(Int64(n))
+        guard isKnownToBeFree(key), insertIntoIndexInPlace(column, key, value) else { return nil }
+        setTopElement(TableSlot.objectSequence, Arena.tag(n + 1))
+        try insertRow(key, primaryKey: (column, value), isIndexed: true)
+        group.changes.createObject(key, in: table.key)
+        return key
     }
 
     /// The object with the primary key, by the index.
@@ -67,7 +82,8 @@ extension TableEditor {
         }
     }
 
-    func insertRow(_ key: ObjectKey, primaryKey: (Column, Mixed)?) throws {
+    /// - Parameter isIndexed: the index of the primary key has the object already.
+    func insertRow(_ key: ObjectKey, primaryKey: (Column, Mixed)?, isIndexed: Bool = false) throws {
         try beginChange()
         guard let row = try clusters.insert(&tree, key) else { throw TableError.nameTaken("object key \(key)") }
         try table.setTree(tree)
@@ -76,7 +92,7 @@ extension TableEditor {
         for i in 0..<indexedColumns.count {
             let column = indexedColumns[i]
             if let primaryKey, primaryKey.0.key == column.key {
-                try insertIntoIndex(column, key, primaryKey.1)
+                if !isIndexed { try insertIntoIndex(column, key, primaryKey.1) }
             } else {
                 try insertIntoIndex(column, key, column.defaultValue)
             }

@@ -176,6 +176,10 @@ public final class TableEditor {
         return try table.find(key) != nil
     }
 
+    /// True where no live object has the key, as far as that is known without a look.
+    @inline(__always)
+    func isKnownToBeFree(_ key: ObjectKey) -> Bool { freeFrom >= 0 && key.rawValue >= freeFrom }
+
     /// A live object was made.
     @inline(__always)
     func noteNewObject(_ key: ObjectKey, _ row: Row) {
