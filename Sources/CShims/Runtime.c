@@ -140,7 +140,8 @@ uint64_t realm_reference_step(void *object) {
     retain(object);
     uint64_t step = realm_count_word(object) - sole;
     bool is_steady = step != 0;
-    for (uint32_t count = 1; count < 4096; count = 2 * count + 1) {
+    // Of 1, 3, 7 ... references; 4095 at the end.
+    for (uint32_t count = 1; count < 4095; count = 2 * count + 1) {
         is_steady = is_steady && realm_count_word(object) == sole + count * step;
         retain_times(object, count + 1);
     }

@@ -17,9 +17,7 @@ extension ObjectBase {
     @inline(__always)
     private final func knownLeaf<L: KeptLeaf>(_ slot: Int, _ type: L.Type) -> L? {
         guard let block, !block.pointee.needsCheck(stamp) else { return nil }
-        let known = block.pointee.leaves + slot
-        if known.pointee.stamp != stamp || known.pointee.cluster != cluster?.payload { return nil }
-        return L.of(known.pointee.reader)
+        return block.pointee.leaves[slot, stamp, cluster, type]
     }
 
     @inline(never)
@@ -27,7 +25,7 @@ extension ObjectBase {
         if let block, !block.pointee.needsCheck(stamp), block.pointee.kinds[slot] == kind, let memory = block.pointee.memory, let cluster {
             return reading {
                 let leaf = try L.open(memory, cluster, slot)
-                if block.pointee.keepsLeaves { block.pointee.leaves[slot] = KnownLeaf(stamp: stamp, cluster: cluster.payload, reader: leaf.reader) }
+                if block.pointee.keepsLeaves { block.pointee.leaves.keep(leaf, slot, stamp, cluster) }
                 return try leaf.value(rowIndex)
             }
         }

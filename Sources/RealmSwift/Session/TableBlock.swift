@@ -22,7 +22,7 @@ struct TableBlock {
     /// By slot of the cluster leaf, for all slots that properties of the class have: what the quick ways of reading may find there.
     let kinds: UnsafeMutablePointer<CellKind>
     /// Likewise, the leaves that were read last.
-    let leaves: UnsafeMutablePointer<KnownLeaf>
+    let leaves: KnownLeaves
     /// False in a write transaction and in a frozen session.
     var keepsLeaves = false
     /// By slot of the cluster leaf.
@@ -134,18 +134,17 @@ final class SessionType {
         let slotCount = (type.properties.map(\.slot).filter { $0 < ManagedProperty.computedSlots }.max() ?? 0) + 1
         let kinds = UnsafeMutablePointer<CellKind>.allocate(capacity: slotCount)
         kinds.initialize(repeating: .other, count: slotCount)
-        let leaves = UnsafeMutablePointer<KnownLeaf>.allocate(capacity: slotCount)
-        leaves.initialize(repeating: KnownLeaf(), count: slotCount)
         let thread = session.confinement.threadNumber
         return TableBlock(stamp: 1, thread: thread == 0 ? .max : thread, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
-                          kinds: kinds, leaves: leaves, columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1), columnCount: 0, type: Unmanaged.passUnretained(type),
+                          kinds: kinds, leaves: KnownLeaves(slotCount: slotCount), columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1),
+                          columnCount: 0, type: Unmanaged.passUnretained(type),
                           primaryKeySlot: type.primaryKey?.slot ?? -1)
     }
 
     deinit {
         for block in oldBlocks + [block] {
             block.pointee.kinds.deallocate()
-            block.pointee.leaves.deallocate()
+            block.pointee.leaves.free()
             block.pointee.columns.deinitialize(count: block.pointee.columnCount)
             block.pointee.columns.deallocate()
             block.deinitialize(count: 1)
