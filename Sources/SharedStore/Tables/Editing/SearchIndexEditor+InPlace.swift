@@ -10,6 +10,7 @@ extension SearchIndexEditor {
     @inline(__always)
     static func insertInPlace(_ arena: Arena, _ root: Int, _ key: ObjectKey, _ bytes: some IndexKey) -> Bool {
         var node = root, offset = 0
+        var span = SearchIndex.ChunkSpan()
         while arena.memory.isInArena(node) {
             let (flags, count) = arena.header(node)
             guard flags & 0x7F == 0x67, count > 0 else { return false }
@@ -19,10 +20,11 @@ extension SearchIndexEditor {
             guard chunkFlags & 0x1F == 6, chunkCount == count &- 1 else { return false }
             let values = UnsafeMutablePointer<Int32>(OpaquePointer(arena.payload(chunks)))
             let chunk = bytes.chunk(offset)
-            let position = SearchIndex.lowerBound(values, chunkCount, chunk)
+            let position = SearchIndex.lowerBound(values, chunkCount, chunk, span)
             if flags & 0x80 != 0 {
                 // A chunk behind the last one changes the inner nodes above, too.
                 if position == chunkCount { return false }
+                span = SearchIndex.ChunkSpan(above: position > 0 ? Int64(values[position &- 1]) : Int64(Int32.min) - 1, upTo: Int64(values[position]))
                 node = Int(arena.element(node, position &+ 1))
                 continue
             }
@@ -31,6 +33,7 @@ extension SearchIndexEditor {
                 guard entry & 1 == 0, arena.memory.isInArena(Int(entry)), arena.header(Int(entry)).flags & 0x20 != 0 else { return false }
                 node = Int(entry)
                 offset &+= 4
+                span = SearchIndex.ChunkSpan()
                 continue
             }
             guard chunkCount < entryCountMax, 8 &+ (chunkCount &+ 1) &* 4 <= arena.capacity(chunks),
