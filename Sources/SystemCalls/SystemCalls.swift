@@ -383,9 +383,8 @@ public enum SystemCalls {
     /// Nanoseconds of a clock that never jumps.
     public static func monotonicNanoseconds() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
 
-    /// The same clocks as they stood at the last tick, at most 10 ms ago: for what is asked several times in each commit, where the exact
+    /// The same clock as it stood at the last tick, at most 10 ms ago: for what is asked several times in each commit, where the exact
     /// time takes longer to read than a mutex to lock.
-    public static func coarseRealTimeNanoseconds() -> Int64 { nanoseconds(CLOCK_REALTIME_COARSE) }
     public static func coarseMonotonicNanoseconds() -> Int64 { nanoseconds(CLOCK_MONOTONIC_COARSE) }
 
     @inline(__always)

@@ -153,7 +153,7 @@ package final class ParticipantRegister: @unchecked Sendable {
         }
         ensureSessionMark()
         CShims_store_u64(base + entry, version)
-        CShims_store_u64(base + sinceOffset(kind, index), UInt64(SystemCalls.coarseRealTimeNanoseconds()))
+        CShims_store_u64(base + sinceOffset(kind, index), UInt64(SystemCalls.realTimeNanoseconds()))
     }
 
     /// Notes that a count is about to be lowered; list mutex held.
