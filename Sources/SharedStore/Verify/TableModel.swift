@@ -45,10 +45,13 @@ final class TableModel {
 
     func column(_ key: Int64) -> ColumnModel? { columnOfKey[key] }
 
+    /// Used when all columns are there.
+    private(set) lazy var backlinkColumns = columns.filter(\.isBacklink)
+
     /// The backlink columns whose other end is the column `key` of `table`. There is one; damage may make more.
     func backlinkColumns(from table: TableModel, _ key: Int64) -> [ColumnModel] {
         if backlinksByOrigin == nil {
-            backlinksByOrigin = Dictionary(grouping: columns.filter(\.isBacklink)) {
+            backlinksByOrigin = Dictionary(grouping: backlinkColumns) {
                 Origin(table: $0.oppositeTable, column: $0.oppositeColumn)
             }
         }

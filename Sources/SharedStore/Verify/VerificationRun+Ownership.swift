@@ -95,8 +95,8 @@ extension VerificationRun {
     /// The embedded object that owns the one at `place`, by its first backlink; nil where another object does, or damage hides
     /// it.
     private func owner(of place: Place) throws -> Place? {
-        try spend(place.table.columns.count)
-        for column in place.table.columns where column.isBacklink {
+        try spend(place.table.backlinkColumns.count)
+        for column in place.table.backlinkColumns {
             let slot = 1 + column.key.leafIndex
             guard slot < place.leaf.count, let leaf = plain(place.leaf.unchecked(slot)), leaf.hasRefs,
                   place.row < leaf.count else { continue }

@@ -12,7 +12,7 @@ extension Command {
                 + "archive is only read. With --every, versions at equal distances are checked too.",
         ],
         operands: [.file],
-        options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N findings (100 where none is given)."), .json,
+        options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N errors and N warnings (100 where none is given)."), .json,
             .value("version", "v", "N", "Of an archive: check this version instead of the newest."),
             .value("every", "e", "N", "Of an archive: check every N-th version too."),
             .value("scratch", nil, "DIR", "Of an archive: the folder for the scratch file (TMPDIR)."),
