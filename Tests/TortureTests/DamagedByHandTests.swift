@@ -231,6 +231,21 @@ final class DamagedByHandTests: DamageTestCase {
         try expect(.treeNodeCount, also: [.backlinkExtra, .backlinkMissing, .elementLimit], of: selfLinks(0xFF_FFFF))
     }
 
+    /// Leaves that are not those of their clusters are entered without a look at what their elements mean; there are none here.
+    func testArraysOfRefsWithoutBytes() throws {
+        var file = NodeFile()
+        let columns = (0..<100).map { index in
+            let refs = file.node(flags: 0x40, count: 0xFF_FFFF, payload: [])
+            return index % 2 == 0
+                ? NodeFile.Column("c\(index)", type: 2, leaf: file.node(flags: 0x60, count: 0xFF_FFFF, payload: []), leafIndex: index)
+                : NodeFile.Column("c\(index)", type: 6, attributes: 16, leaf: file.refs([file.integers([0, 0]), 0, 0, 0, refs, 0]), leafIndex: index)
+        }
+        let tree = file.cluster(columns, rows: 1)
+        let table = file.table(key: 0, columns, tree: tree)
+        let report = try DamagedFile(file.streaming(names: ["class_A"], tables: [table])).verify()
+        XCTAssertEqual(report.errorCodes, [.leafCount])
+    }
+
     func testListOfNamesWithoutBytes() throws {
         let file = try DamagedFile(fixture("relationships"))
         file.edit([0]) { $0 = .init(flags: 0x08, payload: [], payloadCount: 0xFF_FFFF) }

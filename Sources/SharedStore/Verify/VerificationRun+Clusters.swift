@@ -309,6 +309,7 @@ extension VerificationRun {
         guard let rows, let table = walk.table.indexRefs, let column = walk.table.primaryKey else { return }
         let leafIndex = column.key.leafIndex
         if leafIndex < table.count && table.unchecked(leafIndex) != 0 { return }
+        try spend(leaf.count)
         for i in 0..<leaf.count where walk.primaryKeys.count < 1 << 20 {
             guard let data = IndexBytes(value(leaf, i)) else { continue }
             var hash = mix(UInt64(bitPattern: Int64(data.count ?? -1)))

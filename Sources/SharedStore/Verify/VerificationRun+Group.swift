@@ -168,6 +168,7 @@ extension VerificationRun {
                 .flatMap { $0.hasRefs || $0.widthType != 0 ? nil : $0 }
         }
         guard let positions = lists[0], let lengths = lists[1], let versions = lists[2] else { return }
+        try spend(min(positions.count, lengths.count, versions.count))
         for i in 0..<min(positions.count, lengths.count, versions.count) {
             let position = positions.unchecked(i), length = lengths.unchecked(i), version = versions.unchecked(i)
             guard version >= 0, UInt64(version) <= snapshot.version, position >= 24, position & 7 == 0, length > 0, length & 7 == 0,

@@ -22,6 +22,7 @@ extension VerificationRun {
         guard let root = try optionalChild(top, TopSlot.history, "history") else { return }
         let walk = TreeWalk(LeafKind(.binary, nullable: false, .tree))
         walk.onLeaf = { [self] leaf, start in
+            try spend(leaf.count)
             for i in 0..<leaf.count { try verifyChangeset(leaf, i, start + i) }
         }
         guard let count = try verifyTree(root, walk) else { return }

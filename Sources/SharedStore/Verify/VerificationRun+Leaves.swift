@@ -300,7 +300,9 @@ extension VerificationRun {
 
     private func verifyMixedStrings(_ strings: RawStrings, _ node: Node) throws {
         if case .big(let node) = strings.parts {
-            for i in 0..<node.count { try verifyBig(node, i, isBinary: true, LeafKind(.binary, nullable: false, .tree)) }
+            let count = differing(node, node.count)
+            try spend(count)
+            for i in 0..<count { try verifyBig(node, i, isBinary: true, LeafKind(.binary, nullable: false, .tree)) }
         } else if case .small(let offsets, let blob, let nulls) = strings.parts {
             // As binaries, so that bytes are not taken for text; each value is followed by a zero all the same.
             try verifySmall(offsets, blob, nulls, isBinary: true, LeafKind(.binary, nullable: false, .tree))

@@ -236,9 +236,10 @@ extension VerificationRun {
     func verifyNested(_ mixed: RawMixed, nesting: Int, tree: TreeWalk?) throws {
         let owner = objectKey
         defer { objectKey = owner }
-        try spend(differing(mixed.composite, mixed.composite.count))
         let hasKeys = mixed.keys.map { $0.width > 0 } ?? false
-        for i in 0..<(hasKeys ? mixed.composite.count : differing(mixed.composite, mixed.composite.count)) {
+        let count = hasKeys ? mixed.composite.count : differing(mixed.composite, mixed.composite.count)
+        try spend(count)
+        for i in 0..<count {
             let element = mixed.composite.unchecked(i)
             let type = Int(element & 31) - 1
             let key = mixed.keys.map { i < $0.count ? $0.unchecked(i) : 0 } ?? 0
@@ -262,7 +263,7 @@ extension VerificationRun {
             }
         }
         // Entries of `refs` that no value uses have been reported; what they lead to is in use all the same.
-        if let refs = mixed.refs {
+        if let refs = mixed.refs, refs.width > 0 {
             for i in 0..<refs.count {
                 let value = refs.unchecked(i)
                 if value > 0, value & 7 == 0, value < Int64(limit), !space.isStart(Int(value)) {

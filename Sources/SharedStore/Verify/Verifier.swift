@@ -374,7 +374,8 @@ final class VerificationRun {
     ///
     /// A lookup claims no nodes, so that it would not see a cycle; it has no use for them either.
     func enterAll(below node: Node?) throws {
-        guard mode != .lookup, let node, node.hasRefs else { return }
+        // Elements of width 0 are all 0, however many a node claims.
+        guard mode != .lookup, let node, node.hasRefs, node.width > 0 else { return }
         var path: [(node: Node, next: Int)] = [(node, 0)]
         while let last = path.last {
             if last.next >= last.node.count {
@@ -384,7 +385,7 @@ final class VerificationRun {
             path[path.count - 1].next += 1
             let value = last.node.unchecked(last.next)
             if value == 0 || value & 1 != 0 { continue }
-            if let child = try enter(value, from: last.node.ref), child.hasRefs {
+            if let child = try enter(value, from: last.node.ref), child.hasRefs, child.width > 0 {
                 try spend(child.count)
                 path.append((child, 0))
             }
