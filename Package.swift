@@ -45,6 +45,8 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
         // A service in use for a long time: Scripts/soak.
         .executableTarget(name: "Soak", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Soak"),
+        // Threads of one process on one store, small enough to be built for a sanitizer on the build server: Scripts/sanitize.
+        .executableTarget(name: "Threads", dependencies: ["SharedStore", "Notifier", "TestSupport"], path: "Tests/Threads"),
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"]),
         .testTarget(name: "NotifierTests", dependencies: ["Notifier", "TestSupport", "TestParticipant"]),
         .testTarget(name: "SharedStoreTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
