@@ -97,4 +97,51 @@ final class ReportedObjectTroubleTests: FileTestCase {
         let size = try XCTUnwrap(FileManager.default.attributesOfItem(atPath: url().path)[.size] as? Int)
         XCTAssertLessThan(size, 2_000_000, "8 MB were written beside the frozen version")
     }
+
+    private enum Earlier {
+        final class Owner: Object {
+            @Persisted(primaryKey: true) var id: Int
+            @Persisted var name: String
+        }
+    }
+
+    private func openEarlier() throws -> (Realm, Earlier.Owner) {
+        let realm = try Realm(configuration: Realm.Configuration(fileURL: url(), objectTypes: [Earlier.Owner.self]))
+        return (realm, try realm.write { realm.create(Earlier.Owner.self, value: [1, "Ann"] as [Any]) })
+    }
+
+    func testAProgramGoesOnReadingWhenAnotherOneHasTakenItsPropertiesFromTheFile() throws {
+        let (realm, owner) = try openEarlier()
+        let found = realm.objects(Earlier.Owner.self).filter("name == 'Ann'")
+        var callCount = 0
+        let token = found.observe { _ in callCount += 1 }
+        XCTAssertTrue(spin { callCount == 1 })
+        XCTAssertEqual(try runRealmCommand(["migrate", url().path, "others"]), "1")
+        XCTAssertFalse(realm.refresh())
+        XCTAssertEqual(owner.name, "Ann")
+        XCTAssertEqual(found.count, 1)
+        XCTAssertThrowsError(try realm.write { owner.name = "Bo" }) { error in
+            XCTAssertEqual((error as? Realm.Error)?.errorCode, .schemaMismatch)
+            XCTAssertTrue("\(error)".contains("'Owner.name'") && "\(error)".contains("schema version 1"), "\(error)")
+        }
+        var failure: (any Error)?
+        realm.writeAsync({ XCTFail("written") }, onComplete: { failure = $0 })
+        XCTAssertTrue(spin { failure != nil })
+        XCTAssertFalse(realm.isInWriteTransaction)
+        XCTAssertEqual(owner.name, "Ann")
+        XCTAssertEqual(callCount, 1)
+        withExtendedLifetime(token) {}
+    }
+
+    func testAProgramGoesOnWhenAnotherOneHasAddedProperties() throws {
+        let (realm, owner) = try openEarlier()
+        XCTAssertEqual(try runRealmCommand(["migrate", url().path, "more"]), "1")
+        XCTAssertTrue(realm.refresh())
+        try realm.write {
+            owner.name = "Bo"
+            realm.create(Earlier.Owner.self, value: [2, "Cy"] as [Any])
+        }
+        XCTAssertEqual(realm.objects(Earlier.Owner.self).sorted(byKeyPath: "id").map(\.name), ["Bo", "Cy"])
+        XCTAssertEqual(realm.dynamicObjects("Owner").filter("score == 0").count, 2)
+    }
 }

@@ -12,6 +12,7 @@ import RealmSwiftTestModels
 ///     digest PATH            prints a digest of the file
 ///     main-actor PATH        works on the main actor while worker threads serve it, as in a program with an asynchronous main
 ///     default -              opens the Realm of the default configuration; prints its path or the error
+///     migrate PATH HOW       raises the schema version to 1, with classes that have more properties (HOW: more) or other ones (HOW: others)
 ///     exit-busy PATH         exits while threads write and observe
 ///
 /// KEY: 128 hexadecimal digits.
@@ -66,10 +67,30 @@ import RealmSwiftTestModels
         var configuration = Realm.Configuration.defaultConfiguration
         configuration.objectTypes = [Owner.self, Dog.self, Person.self, Address.self, Country.self]
         do { print(try Realm(configuration: configuration).configuration.fileURL?.path ?? "") } catch { print("error \(error.localizedDescription)") }
+    case "migrate" where arguments.count == 3:
+        configuration.schemaVersion = 1
+        configuration.objectTypes = arguments[2] == "more" ? [LaterWithMore.Owner.self] : [LaterWithOthers.Owner.self]
+        print(try Realm(configuration: configuration).dynamicObjects("Owner").count)
     case "exit-busy": exitWhileThreadsWork(configuration)
     default: return 64
     }
     return 0
+}
+
+/// The models of later versions of a program whose class `Owner` was that of the test models without its link.
+private enum LaterWithMore {
+    final class Owner: Object {
+        @Persisted(primaryKey: true) var id: Int
+        @Persisted var name: String
+        @Persisted var score: Int
+    }
+}
+
+private enum LaterWithOthers {
+    final class Owner: Object {
+        @Persisted(primaryKey: true) var id: Int
+        @Persisted var score: String
+    }
 }
 
 /// Four threads commit, four queues and the main thread observe, and nobody is told that the end comes.

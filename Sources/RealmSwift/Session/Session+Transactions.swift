@@ -33,6 +33,7 @@ extension Session {
         }
         do {
             let reader = try origin.beginRead(writer.baseVersion)
+            try checkClasses(in: reader)
             self.writer = writer
             advance(to: reader)
         } catch {
@@ -127,6 +128,11 @@ extension Session {
         if let old, try origin.newestVersion() == old.version { return false }
         let reader = try origin.beginRead()
         if old?.version == reader.version { return false }
+        do { try checkClasses(in: reader) } catch let error as Realm.Error {
+            if !saidThatItStays { Logger.log(.error, .sdk) { error.localizedDescription } }
+            saidThatItStays = true
+            return false
+        }
         advance(to: reader)
         observer?.session(self, didAdvanceFrom: old, by: .refresh)
         return true

@@ -49,6 +49,10 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var autorefresh = true
     /// By which others tell the session of commits; nil where it can only be asked: frozen, read-only, on a thread without run loop.
     @exclusivity(unchecked) private(set) var waker: SessionWaker?
+    /// The schema version of the file when all columns of the classes were last found; nil: not looked at since the opening.
+    @exclusivity(unchecked) var knownSchemaVersion: Int64?
+    /// Whether it was said that the session cannot go on, since another program has migrated the file.
+    @exclusivity(unchecked) var saidThatItStays = false
     /// Told where the session goes; see `SessionObserver`.
     @exclusivity(unchecked) var observer: (any SessionObserver)?
     /// Asynchronous write transactions; nil: there never was one.
