@@ -106,6 +106,11 @@ final class BoundPath {
         case .none, .type, .length:
             try values(into: &list)
             if path.operation == .none { return }
+            if path.operation == .length {
+                // Lengths are judged all together.
+                list.isGrouped = false
+                list.groupEnds.removeAll(keepingCapacity: true)
+            }
             for i in list.items.indices {
                 if path.operation == .type {
                     list.items[i] = .int(ValueTypes(list.items[i]).rawValue)
@@ -160,7 +165,8 @@ final class BoundPath {
         for i in 0..<count {
             let hop = hops[i]
             nextKeys.removeAll(keepingCapacity: true)
-            let widens = hop.kind != .link && hop.element == .all
+            // One element of a collection is a single one only where the path ends in it.
+            let widens = hop.kind != .link && (hop.element == .all || path.end != .objects || i < hops.count - 1)
             for key in keys {
                 let row: ObjectRow
                 if i == 0 {
@@ -170,7 +176,12 @@ final class BoundPath {
                     row = found
                 }
                 let isFound = try targets(hop, row)
-                if !isFound, !isMany, !widens { return hop.kind == .link ? .nullLink : try missing(hop, row) }
+                if isFound || isMany || widens { continue }
+                if hop.kind != .link { return try missing(hop, row) }
+                // Where a collection of objects would follow, there are none.
+                if !hops[(i + 1)...].contains(where: { $0.kind != .link }) { return .nullLink }
+                keys.removeAll(keepingCapacity: true)
+                return .objects(isMany: true)
             }
             isMany = isMany || widens
             swap(&keys, &nextKeys)
@@ -188,10 +199,9 @@ final class BoundPath {
         keys.removeAll { !seen.insert($0).inserted }
     }
 
-    /// A missing element of a map is null, like one that is there and null; of an empty one, and of a list, it is nothing.
+    /// At the end of a path a missing element of a map is null, like one that is there and null; of an empty map it is nothing.
     private func missing(_ hop: Hop, _ row: ObjectRow) throws -> Arrival {
-        guard hop.kind == .dictionary, path.end == .objects, hop.column == hops[hops.count - 1].column else { return .missing }
-        return try row.dictionary(hop.column).count > 0 ? .nullLink : .missing
+        try hop.kind == .dictionary && row.dictionary(hop.column).count > 0 ? .nullLink : .missing
     }
 
     /// Adds the objects that `hop` leads to from `row`; false where it is a single one that is not there.
@@ -255,16 +265,18 @@ final class BoundPath {
                     list.items.append(try value(column, row))
                 } else {
                     try expand(place(column, row), nested[...], into: &list)
+                    if isMany, groupsObjects { list.endGroup() }
                 }
             }
+            if isMany, groupsObjects { list.isGrouped = true }
         case .collection(_, let element, let nested):
             guard let column else { return }
             for key in keys {
                 guard let row = try row(key) else { continue }
                 try elements(column, row, element, nested[...], into: &list)
-                if isMany, nested.isEmpty { list.endGroup() }
+                if isMany, groupsObjects { list.endGroup() }
             }
-            if isMany, nested.isEmpty { list.isGrouped = true }
+            if isMany, groupsObjects { list.isGrouped = true }
         case .allLinks: break
         }
     }
@@ -295,6 +307,15 @@ final class BoundPath {
     @inline(never)
     private static func sharedError(_ frame: QueryFrame) -> FormatError {
         FormatError(ref: frame.cluster.ref, "collections hold more elements than the file has room for")
+    }
+
+    /// What one object of many holds is a group, where it is a collection, and where no group is made within it.
+    private var groupsObjects: Bool {
+        switch path.end {
+        case .objects, .allLinks: false
+        case .value(_, let nested): !nested.isEmpty && !nested.dropLast().contains(.any)
+        case .collection(_, let element, let nested): (nested.isEmpty || element != .all) && !nested.dropLast().contains(.any)
+        }
     }
 
     /// Through a null link a property is null; a collection, and what is nested in a value, has no values.
@@ -436,7 +457,10 @@ final class BoundPath {
         let isOfObjects = path.end == .objects
         let arrival = try follow(isOfObjects ? hops.count - 1 : hops.count)
         guard case .objects = arrival else {
-            guard case .nullLink = arrival else { return }
+            guard case .nullLink = arrival else {
+                if path.end == .allLinks { list.items.append(.int(0)) }
+                return
+            }
             switch path.end {
             case .objects: break
             case .value(_, let nested): if nested.isEmpty { list.items.append(.null) }
@@ -463,7 +487,7 @@ final class BoundPath {
             guard let row = try row(key) else { continue }
             switch path.end {
             case .value(_, let nested): try valueSizes(row, nested, into: &list.items)
-            case .collection(_, let element, _): try collectionSize(row, element, into: &list.items)
+            case .collection: if let size = try collectionSize(row) { list.items.append(.int(Int64(size))) }
             case .allLinks, .objects: break
             }
         }
@@ -474,7 +498,10 @@ final class BoundPath {
         case .link: try row.link(hop.column) == nil ? 0 : 1
         case .list: try row.list(hop.column).count
         case .set: try row.set(hop.column).count
-        case .dictionary: try linkCount(row.dictionary(hop.column))
+        case .dictionary:
+            // Nulls count as entries, except where the map of the class itself is counted.
+            hops.count == 1 && hop.element == .all
+                ? try linkCount(row.dictionary(hop.column)) : try row.dictionary(hop.column).count
         case .backlinks: try row.backlinkCount(hop.column)
         }
     }
@@ -540,20 +567,14 @@ final class BoundPath {
         }
     }
 
-    /// Elements of the collection, whichever element the path names; a single value of a map has no size.
-    private func collectionSize(_ row: ObjectRow, _ element: QueryPath.Element, into items: inout [MixedView]) throws {
-        guard let column else { return }
+    /// Elements of the collection, whichever element or key the path names.
+    private func collectionSize(_ row: ObjectRow) throws -> Int? {
+        guard let column else { return nil }
         switch column.collection {
-        case .list: items.append(.int(Int64(try row.list(column).count)))
-        case .set: items.append(.int(Int64(try row.set(column).count)))
-        case .dictionary:
-            let dictionary = try row.dictionary(column)
-            if element == .all {
-                items.append(.int(Int64(dictionary.count)))
-            } else if dictionary.count > 0 {
-                items.append(.null)
-            }
-        case nil: break
+        case .list: return try row.list(column).count
+        case .set: return try row.set(column).count
+        case .dictionary: return try row.dictionary(column).count
+        case nil: return nil
         }
     }
 

@@ -159,9 +159,13 @@ indirect enum BoundOperand {
             try left.evaluate(into: &a)
             try right.evaluate(into: &b)
             list.reset()
+            // One side is a single value; the groups are those of the other.
+            list.isGrouped = a.isGrouped || b.isGrouped
             for x in a.items {
                 for y in b.items { list.items.append(QueryValues.arithmetic(x, operation, y)) }
             }
+            for end in a.groupEnds { list.groupEnds.append(min(end * b.items.count, list.items.count)) }
+            for end in b.groupEnds { list.groupEnds.append(min(end * a.items.count, list.items.count)) }
         case .subqueryCount(let path, let frame, let predicate):
             list.reset()
             var count: Int64 = 0
@@ -180,6 +184,7 @@ final class BoundComparison: BoundPredicate {
     private let rules: ComparisonRules
     private let leftQuantifier: QuerySyntax.Quantifier, rightQuantifier: QuerySyntax.Quantifier
     private let comparesWhole: Bool
+    private let isLeftList: Bool, isRightList: Bool
     private var leftValues = ValueList(), rightValues = ValueList()
     private let hasConstantRight: Bool
 
@@ -192,6 +197,8 @@ final class BoundComparison: BoundPredicate {
         leftQuantifier = comparison.leftQuantifier
         rightQuantifier = comparison.rightQuantifier
         comparesWhole = comparison.comparesWhole
+        isLeftList = comparison.isLeftList
+        isRightList = comparison.isRightList
         if case .constants = right { hasConstantRight = true } else { hasConstantRight = false }
         if hasConstantRight { try right.evaluate(into: &rightValues) }
     }
@@ -201,52 +208,81 @@ final class BoundComparison: BoundPredicate {
     override func matches() throws -> Bool {
         try left.evaluate(into: &leftValues)
         if !hasConstantRight { try right.evaluate(into: &rightValues) }
-        if !leftValues.isGrouped { return holds(0..<leftValues.items.count) }
-        if leftValues.groupEnds.isEmpty { return leftQuantifier != .any }
-        var start = 0
-        for end in leftValues.groupEnds {
-            if holds(start..<end) { return true }
-            start = end
+        if !leftValues.isGrouped, !rightValues.isGrouped {
+            return holds(0..<leftValues.items.count, 0..<rightValues.items.count)
         }
-        return false
+        return ValueGroups(leftValues).contains { l in ValueGroups(rightValues).contains { r in holds(l, r) } }
     }
 
-    /// The comparison of a part of the left values with all right values.
-    private func holds(_ range: Range<Int>) -> Bool {
-        if comparesWhole { return holdsPairwise(range) }
+    /// The comparison of a part of the left values with a part of the right ones.
+    private func holds(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        if comparesWhole {
+            // A value that is no list is one of those on the other side.
+            let isAny = !isLeftList && left.count == 1 || !isRightList && right.count == 1
+            return isAny ? holdsForAny(left, right) : holdsPairwise(left, right)
+        }
+        if !isLeftList, !isRightList, left.count == 1, right.count == 1 { return holds(left.lowerBound, right.lowerBound) }
         switch leftQuantifier {
         case .any:
-            for i in range where holds(leftValues.items[i]) { return true }
+            for i in left where holds(i, right) { return true }
             return false
         case .all:
-            for i in range where !holds(leftValues.items[i]) { return false }
+            for i in left where !holds(i, right) { return false }
             return true
         case .none:
-            for i in range where holds(leftValues.items[i]) { return false }
+            for i in left where holds(i, right) { return false }
             return true
         }
     }
 
     @inline(__always)
-    private func holds(_ value: MixedView) -> Bool {
+    private func holds(_ i: Int, _ right: Range<Int>) -> Bool {
         switch rightQuantifier {
         case .any:
-            for other in rightValues.items where QueryValues.compare(value, operation, other, options, rules) { return true }
+            for j in right where holds(i, j) { return true }
             return false
         case .all:
-            for other in rightValues.items where !QueryValues.compare(value, operation, other, options, rules) { return false }
+            for j in right where !holds(i, j) { return false }
             return true
         case .none:
-            for other in rightValues.items where QueryValues.compare(value, operation, other, options, rules) { return false }
+            for j in right where holds(i, j) { return false }
             return true
         }
     }
 
-    private func holdsPairwise(_ range: Range<Int>) -> Bool {
-        if range.count != rightValues.items.count { return operation == .notEqual }
-        for (i, other) in zip(range, rightValues.items)
-        where !QueryValues.compare(leftValues.items[i], operation, other, options, rules) { return false }
+    @inline(__always)
+    private func holds(_ i: Int, _ j: Int) -> Bool {
+        QueryValues.compare(leftValues.items[i], operation, rightValues.items[j], options, rules)
+    }
+
+    private func holdsForAny(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        for i in left {
+            for j in right where holds(i, j) { return true }
+        }
+        return false
+    }
+
+    private func holdsPairwise(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        if left.count != right.count { return operation == .notEqual }
+        for (i, j) in zip(left, right) where !holds(i, j) { return false }
         return true
+    }
+}
+
+/// The values of one object each, one after another; where there is no object one empty group.
+private struct ValueGroups: Sequence, IteratorProtocol {
+    private let ends: [Int]
+    private var position = 0, start = 0
+
+    init(_ list: ValueList) { ends = !list.isGrouped ? [list.items.count] : list.groupEnds.isEmpty ? [0] : list.groupEnds }
+
+    mutating func next() -> Range<Int>? {
+        guard position < ends.count else { return nil }
+        defer {
+            start = ends[position]
+            position += 1
+        }
+        return start..<ends[position]
     }
 }
 
@@ -274,10 +310,12 @@ final class BoundBetween: BoundPredicate {
             QueryValues.compare(value, .greaterOrEqual, low, [], lowRules)
                 && QueryValues.compare(value, .lessOrEqual, high, [], highRules)
         }
-        switch quantifier {
-        case .any: return values.items.contains(where: isBetween)
-        case .all: return values.items.allSatisfy(isBetween)
-        case .none: return !values.items.contains(where: isBetween)
+        return ValueGroups(values).contains { group in
+            switch quantifier {
+            case .any: values.items[group].contains(where: isBetween)
+            case .all: values.items[group].allSatisfy(isBetween)
+            case .none: !values.items[group].contains(where: isBetween)
+            }
         }
     }
 }

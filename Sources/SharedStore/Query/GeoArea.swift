@@ -30,8 +30,7 @@ public struct GeoArea: Sendable {
                 a, GeoPoint(longitude: b.longitude, latitude: a.latitude), b,
                 GeoPoint(longitude: a.longitude, latitude: b.latitude),
             ]
-            // Corners that fall together (both at a pole, or on the same meridian) leave no area.
-            if let ring = Ring(corners.map { Vector($0) }) { shape = .polygon([ring]) } else { shape = .empty }
+            if let ring = Ring(corners.map { Vector($0) }), ring.hasArea { shape = .polygon([ring]) } else { shape = .empty }
         case .polygon(let rings):
             guard !rings.isEmpty else { return nil }
             var made: [Ring] = []
@@ -45,7 +44,7 @@ public struct GeoArea: Sendable {
                 guard hole.vertices.allSatisfy({ made[0].contains($0) || made[0].vertices.contains($0) }), !made[0].crosses(hole)
                 else { return nil }
             }
-            shape = .polygon(made)
+            shape = made[0].hasArea ? .polygon([made[0]] + made.dropFirst().filter(\.hasArea)) : .empty
         }
     }
 
@@ -74,10 +73,10 @@ public struct GeoArea: Sendable {
         }
         init(_ point: GeoPoint) {
             let longitude = point.longitude * .pi / 180, latitude = point.latitude * .pi / 180
-            // At the poles and at 180 degrees the same place must be the same vector.
-            let ring = abs(point.latitude) == 90 ? 0 : cos(latitude)
-            let isSeam = abs(point.longitude) == 180
-            self.init(ring * (isSeam ? -1 : cos(longitude)), ring * (isSeam ? 0 : sin(longitude)), sin(latitude))
+            // A pole is as many points as there are meridians, as far apart as the last digits of the cosine: so the corners of a
+            // region at a pole stay different points, and its edges know their meridians.
+            let ring = cos(latitude)
+            self.init(ring * cos(longitude), ring * sin(longitude), sin(latitude))
         }
         func dot(_ b: Vector) -> Double { x * b.x + y * b.y + z * b.z }
         func cross(_ b: Vector) -> Vector { Vector(y * b.z - z * b.y, z * b.x - x * b.z, x * b.y - y * b.x) }
@@ -97,9 +96,15 @@ public struct GeoArea: Sendable {
         /// A point far from everything, from which edges are counted.
         private static let origin = Vector(-0.0099994664350250197, 0.0025924542609324121, 0.99994664350250195)
         private var containsOrigin = false
+        /// False for an outline that goes back the way it came.
+        private(set) var hasArea = true
 
-        /// Nil where points fall together, or edges cross.
-        init?(_ points: [Vector]) {
+        /// Nil where fewer than three points are left when a point that follows itself is taken once, where others fall together,
+        /// or where edges cross.
+        init?(_ corners: [Vector]) {
+            var points: [Vector] = []
+            for corner in corners where corner != points.last { points.append(corner) }
+            if points.count > 1, points.first == points.last { points.removeLast() }
             let n = points.count
             guard n >= 3 else { return nil }
             for i in 0..<n {
@@ -118,7 +123,7 @@ public struct GeoArea: Sendable {
                 turns += atan2(ab.cross(bc).dot(b), ab.dot(bc))
             }
             let area = 2 * .pi - turns
-            if abs(area) < 1e-15 { return nil }
+            hasArea = abs(area) >= 1e-14
             vertices = area > 2 * .pi ? points.reversed() : points
             let isInside = Ring.isOrdered(Ring.direction(vertices[1]), vertices[0], vertices[2], around: vertices[1])
             if isInside != contains(vertices[1]) { containsOrigin = true }

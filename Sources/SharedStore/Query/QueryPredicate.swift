@@ -27,6 +27,9 @@ public struct QueryComparison: Sendable {
     public var rightQuantifier: QuerySyntax.Quantifier
     /// Both sides are lists that are compared as a whole: as many values, and each pair in order.
     public var comparesWhole: Bool
+    /// The values of a side are a list, however many there are; else there is one, or none where a map is empty.
+    public var isLeftList: Bool
+    public var isRightList: Bool
     public var rules: ComparisonRules
 }
 

@@ -14,7 +14,7 @@ extension QueryResolver {
             if !left.isConstant, left.type != .types, case .literal(let literal) = right.form, literal.isArgument {
                 _ = try constant(literal, as: left.type)
             }
-            guard right.isMany else {
+            guard right.isSearchable else {
                 throw QueryError(.operation, "The keypath following 'IN' must contain a list", at: right.offset)
             }
             operation = .equal
@@ -52,9 +52,11 @@ extension QueryResolver {
             let value = try constant(literal, as: type, acceptsNumericStrings: left.takesNumericStrings)
             if value == .value(.null) {
                 if left.isManyObjects { throw QueryError(.type, "Cannot compare linklist with NULL", at: syntax.offset) }
-                if !syntax.options.isEmpty, left.type != .string, left.type != .binary {
+                if !syntax.options.isEmpty, !takesFoldedNull(left) {
                     throw QueryError(.type, "a string operator cannot compare null with '\(left.type.name)'", at: syntax.offset)
                 }
+            } else {
+                try checkFolding(left, value, literal, syntax)
             }
             converted = .constant(value)
         case .list(let literals):
@@ -64,19 +66,15 @@ extension QueryResolver {
         case .path(let path): converted = .path(path)
         case .types: throw QueryError(.type, "a type name can only be compared with @type", at: right.offset)
         }
-        try checkOrder(left, operation, syntax)
-        if case .constant(.value(let value)) = converted, left.type == .int, value.isNaN, operation.isOrder {
-            return .always(false)
-        }
+        try checkOrder(left, operation, syntax, isMirrored: isMirrored)
         var rules: ComparisonRules = []
         // With the constant on the left the rules of other comparisons hold.
         if !isMirrored, let property = left.path?.ownProperty {
             switch converted {
             case .constant(.value(let value)): rules = QueryResolver.ownRules(property, value)
-            case .constants(let values) where property.type != .string:
-                if values.allSatisfy({ $0.value.map { QueryResolver.ownRules(property, $0) == .nanIsUnordered } ?? false }) {
-                    rules = .nanIsUnordered
-                }
+            // Being one of several values is asked by IEEE too, any other question about a list is not.
+            case .constants where operation == .equal && right.quantifier ?? .any == .any && left.quantifier == nil:
+                if property.type == .float || property.type == .double { rules = .nanIsUnordered }
             default: break
             }
         }
@@ -100,25 +98,65 @@ extension QueryResolver {
         _ converted: QueryOperand,
         _ rules: ComparisonRules
     ) -> QueryPredicate {
+        let isPlain = left.isOne && right.isOne
         let hasQuantifier = left.quantifier != nil || right.quantifier != nil
-        var comparesWhole = false
-        if left.isMany, right.isMany, !hasQuantifier, syntax.operation != .isIn || right.type == .constant {
-            comparesWhole = true
-        }
         return .comparison(
             QueryComparison(
                 left: left.queryOperand, operation: operation, options: syntax.options, right: converted,
-                leftQuantifier: left.quantifier ?? .any,
-                rightQuantifier: right.quantifier ?? .any, comparesWhole: comparesWhole, rules: rules))
+                leftQuantifier: isPlain ? .any : left.quantifier ?? .any,
+                rightQuantifier: isPlain ? .any : right.quantifier ?? .any,
+                comparesWhole: !hasQuantifier && !left.isOne && !right.isOne && !isIndexedEquality(left, operation, right),
+                isLeftList: left.isMany, isRightList: right.isMany, rules: rules))
+    }
+
+    /// A list of one constant against an indexed property is looked up: some value is enough.
+    private func isIndexedEquality(_ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand) -> Bool {
+        guard operation == .equal, let path = left.path, path.operation == .none,
+            case .value(let property, let nested) = path.end, nested.isEmpty,
+            case .list(let literals) = right.form, literals.count == 1
+        else { return false }
+        return property.isIndexed || schema.queryClass(property.table)?.primaryKey?.column == property.column
     }
 
     private func noOrder(_ side: Operand, _ syntax: QuerySyntax.Comparison) -> QueryError {
         QueryError(.operation, "Only equal and not equal are supported for type '\(side.type.name)'", at: syntax.offset)
     }
 
-    private func checkOrder(_ side: Operand, _ operation: QuerySyntax.Operator, _ syntax: QuerySyntax.Comparison) throws {
+    /// Objects have no order. Truth values have one, but the Swift front end refuses to compare a property by it, so that stands;
+    /// the notations that it does not have (a constant on the left, `@values`, aggregates) are free to.
+    private func checkOrder(
+        _ left: Operand, _ operation: QuerySyntax.Operator, _ syntax: QuerySyntax.Comparison, isMirrored: Bool = false
+    ) throws {
         guard operation.isOrder else { return }
-        if side.type.isLink || side.type == .bool { throw noOrder(side, syntax) }
+        if left.type.isLink { throw noOrder(left, syntax) }
+        guard left.type == .bool, !isMirrored, left.path?.operation == QueryPath.Operation.none else { return }
+        if case .path(let path) = syntax.left, path.steps.contains(where: \.isValues) { return }
+        throw noOrder(left, syntax)
+    }
+
+    // MARK: Options
+
+    /// `==[c] null`: of a property of the class itself, and of strings and data but not those of maps.
+    private func takesFoldedNull(_ left: Operand) -> Bool {
+        switch left.type {
+        case .string, .binary: !left.takesAnyConstant
+        case .mixed: left.path?.ownProperty != nil
+        case .link: true
+        default: false
+        }
+    }
+
+    /// `[c]` with something that has no case is refused, except where a property of the class itself or a link is compared.
+    private func checkFolding(
+        _ left: Operand, _ value: QueryConstant, _ literal: QuerySyntax.Literal, _ syntax: QuerySyntax.Comparison
+    ) throws {
+        guard !syntax.options.isEmpty, !left.type.isLink, left.path?.ownProperty == nil else { return }
+        switch value {
+        case .value(.string), .value(.binary): return
+        default:
+            throw QueryError(
+                literal.isArgument ? .argument : .type, "[c] is only possible with strings and data", at: syntax.offset)
+        }
     }
 
     // MARK: Neither side is a constant
@@ -127,7 +165,7 @@ extension QueryResolver {
         _ left: Operand, _ operation: QuerySyntax.Operator, _ right: Operand, _ syntax: QuerySyntax.Comparison
     ) throws -> QueryPredicate {
         if left.type.isLink { try checkOrder(left, operation, syntax) }
-        if left.isCollection && right.isCollection {
+        if left.isValueCollection && right.isValueCollection {
             throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset)
         }
         func isLoose(_ side: Operand) -> Bool { side.type == .mixed || side.takesAnyConstant && !side.takesNumericStrings }
@@ -137,8 +175,11 @@ extension QueryResolver {
             throw QueryError(
                 .type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'", at: syntax.offset)
         }
+        if !syntax.options.isEmpty, right.type != .string, right.type != .binary, right.type != .mixed {
+            throw QueryError(.type, "[c] is only possible with strings and data", at: syntax.offset)
+        }
         if operation.isOrder, right.type.isLink { return .always(false) }
-        if left.type == .bool || right.type == .bool { try checkOrder(left.type == .bool ? left : right, operation, syntax) }
+        if left.type == .bool { try checkOrder(left, operation, syntax) }
         return make(left, operation, syntax, right, right.queryOperand, [])
     }
 
@@ -194,7 +235,7 @@ extension QueryResolver {
                     .type, "Unsupported comparison between type '\(left.type.name)' and type '\(right.type.name)'",
                     at: syntax.offset)
             }
-            if left.isCollection && right.isCollection {
+            if left.isValueCollection && right.isValueCollection {
                 throw QueryError(.type, "Comparison between two lists is not supported", at: syntax.offset)
             }
             converted = right.queryOperand

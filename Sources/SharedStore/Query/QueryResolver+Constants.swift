@@ -106,11 +106,13 @@ extension QueryResolver {
             if type == .decimal, let value = Decimal128Bits(text) { return .value(.decimal(value)) }
             let value = Double(text) ?? .nan
             if value.isInfinite { return try floating(value) }
+            let single = Float(text) ?? Float(value)
+            if isFloat, single.isInfinite, type == .int { return try floating(Double(single)) }
             switch type {
             case .int: return whole(value)
-            case .float: return .value(.float(Float(text) ?? Float(value)))
-            case .double: return .value(.double(value))
-            case .mixed: return .value(isFloat ? .float(Float(text) ?? Float(value)) : .double(value))
+            case .float: return .value(.float(single))
+            // With the suffix f the number has single precision wherever it stands.
+            case .double, .mixed: return .value(isFloat ? .float(single) : .double(value))
             case .bool where value == 0 || value == 1: return .value(.bool(value == 1))
             default: throw refused(value: "the number \(text)")
             }
@@ -118,7 +120,7 @@ extension QueryResolver {
 
         func float(_ value: Float) throws -> QueryConstant {
             switch type {
-            case .float, .mixed, .decimal: .value(.float(value))
+            case .float, .double, .mixed, .decimal: .value(.float(value))
             default: try floating(Double(value))
             }
         }

@@ -271,24 +271,34 @@ private struct PathWalk {
     // MARK: Result
 
     private func operand() throws -> QueryResolver.Operand {
-        let hasManyHops = path.hops.contains(where: \.isMany)
+        // Behind one element of a collection of objects, too, the values are a list.
+        let hasCollectionHop = path.hops.contains { $0.property.collection != nil }
         var result = QueryResolver.Operand(form: .path(path), type: .int, quantifier: syntax.quantifier, offset: syntax.offset)
-        var hasCollection = path.hops.contains { $0.property.collection != nil }
+        // A quantifier before a single link says nothing, but is no error either.
+        var allowsQuantifier = hasCollectionHop
         let valueType: QueryResolver.ValueType
         switch path.end {
         case .objects:
             valueType = .link(type?.table ?? .null)
-            if let last = path.hops.last, case .key = last.element { result.takesAnyConstant = true }
-            result.isMany = hasManyHops
-            result.isManyObjects = hasManyHops
+            let isKeyed = path.hops.last.map { $0.property.collection != nil && $0.element != .all } ?? false
+            result.isMany = path.hops.dropLast(isKeyed ? 1 : 0).contains { $0.property.collection != nil }
+            result.isManyObjects = result.isMany
+            result.takesAnyConstant = isKeyed
+            result.isCollection = isKeyed
+            result.isValueCollection = isKeyed
+            result.isSearchable = hasCollectionHop
+            result.isOne = !hasCollectionHop
+            allowsQuantifier = allowsQuantifier || path.operation != .type
         case .value(let property, let nested):
             valueType =
                 property.type == .mixed && nested.last == .keys ? .mixed : QueryResolver.ValueType(property.type, property.target)
-            result.isMany = hasManyHops || nested.contains(.any) || nested.contains(.keys)
-            result.isCollection = hasManyHops
-            hasCollection = hasCollection || !nested.isEmpty
-        case .collection(let property, let element, _):
-            hasCollection = true
+            result.isMany = hasCollectionHop || !nested.isEmpty
+            result.isCollection = result.isMany
+            result.isSearchable = hasCollectionHop
+            result.isOne = !result.isMany
+            allowsQuantifier = allowsQuantifier || !nested.isEmpty
+        case .collection(let property, let element, let nested):
+            allowsQuantifier = true
             result.isMany = true
             result.isCollection = true
             if element == .keys {
@@ -296,21 +306,18 @@ private struct PathWalk {
             } else {
                 valueType = QueryResolver.ValueType(property.type, property.target)
                 result.takesAnyConstant = property.collection == .dictionary
-                if case .key = element { result.isMany = hasManyHops }
+                result.isValueCollection = true
+                result.isSearchable = true
+                if case .key = element { result.isMany = hasCollectionHop || nested.contains(.any) || nested.contains(.keys) }
             }
         case .allLinks:
             valueType = .int
-            hasCollection = true
+            result.isOne = true
+            allowsQuantifier = true
         }
         switch path.operation {
         case .none: result.type = valueType
-        case .count, .length:
-            result.type = .int
-            result.takesAnyConstant = false
-            result.takesNumericStrings = true
-            result.isManyObjects = false
-            result.isCollection = path.operation == .length
-            result.isMany = path.operation == .length || path.end != .allLinks && countIsMany
+        case .count, .length: countOperand(&result)
         case .type:
             result.type = .types
             result.isManyObjects = false
@@ -318,27 +325,47 @@ private struct PathWalk {
             if let types = constantTypes { result.form = .types(types) }
         case .aggregate(let aggregate, let property):
             let base = property.map { QueryResolver.ValueType($0.type, .null) } ?? valueType
-            result.type = aggregate == .average && base.isNumeric && base != .decimal ? .double : base
-            result.isMany = property == nil && hasManyHops
+            result.type = base
+            switch (aggregate, base) {
+            case (.average, .int): result.type = .double
+            // Of a property of objects the sum and the mean of floats are doubles, of a collection of values they stay floats.
+            case (.average, .float) where property != nil, (.sum, .float) where property != nil: result.type = .double
+            default: break
+            }
+            result.takesAnyConstant = false
+            result.isMany = property == nil && hasCollectionHop
+            result.isOne = !result.isMany
             result.isManyObjects = false
             result.isCollection = false
+            result.isValueCollection = false
+            result.isSearchable = false
             result.takesNumericStrings = true
         }
-        if syntax.quantifier != nil && !hasCollection {
+        if syntax.quantifier != nil && !allowsQuantifier {
             throw error(.path, "Aggregate operations can only be used on key paths that include a collection property")
         }
         return result
     }
 
-    /// The counted collection itself is one value; those before it make many counts.
-    private var countIsMany: Bool {
-        let hops = path.end == .objects ? path.hops.dropLast() : path.hops[...]
-        if hops.contains(where: \.isMany) { return true }
+    private func countOperand(_ result: inout QueryResolver.Operand) {
+        result.type = .int
+        result.takesAnyConstant = false
+        result.takesNumericStrings = true
+        result.isManyObjects = false
+        result.isValueCollection = false
+        result.isSearchable = false
+        if path.operation == .length { return }
+        // Of sizes any will do, whatever the quantifier says.
+        result.quantifier = nil
+        result.isCollection = false
+        let hasCollectionHop = path.hops.contains { $0.property.collection != nil }
         switch path.end {
-        case .value(_, let nested): return nested.contains(.any)
-        case .collection: return false
-        case .objects, .allLinks: return false
+        case .objects: result.isMany = path.hops.count > 1
+        case .value(_, let nested): result.isMany = hasCollectionHop || !nested.isEmpty
+        case .collection: result.isMany = hasCollectionHop
+        case .allLinks: result.isMany = false
         }
+        result.isOne = !result.isMany
     }
 
     /// `@type` of a property that always has the same type.

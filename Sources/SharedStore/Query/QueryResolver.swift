@@ -53,10 +53,17 @@ struct QueryResolver {
         var form: Form
         var type: ValueType
         var quantifier: QuerySyntax.Quantifier?
-        /// May have any number of values.
+        /// Its values are a list, however many there are: the path goes through a collection of objects, or through one element
+        /// of it, or into an AnyRealmValue.
         var isMany = false
-        /// Values of a collection, or one element of it: two of these cannot be compared.
+        /// There is always one value, neither more nor less.
+        var isOne = false
+        /// A list or one element of a collection: there is no arithmetic between two of these.
         var isCollection = false
+        /// Values of a collection of values, or one of them: two of these cannot be compared.
+        var isValueCollection = false
+        /// A collection that IN may look into.
+        var isSearchable = false
         /// A typed map: any constant can be compared with its values.
         var takesAnyConstant = false
         /// Numbers that were computed: strings that begin with digits count as numbers beside them.
@@ -135,9 +142,9 @@ struct QueryResolver {
                 let elements = values.map {
                     QuerySyntax.Literal(.argument(.value($0)), isPlaceholder: literal.isPlaceholder, offset: literal.offset)
                 }
-                return Operand(form: .list(elements), type: .constant, isMany: true, offset: literal.offset)
+                return Operand(form: .list(elements), type: .constant, isMany: true, isSearchable: true, offset: literal.offset)
             }
-            return Operand(form: .literal(literal), type: .constant, offset: literal.offset)
+            return Operand(form: .literal(literal), type: .constant, isOne: true, offset: literal.offset)
         case .quantified(let literal, let quantifier):
             guard case .argument(.list) = literal.value else {
                 throw QueryError(
@@ -147,11 +154,13 @@ struct QueryResolver {
             list.quantifier = quantifier
             return list
         case .list(let literals, let quantifier, let offset):
-            return Operand(form: .list(literals), type: .constant, quantifier: quantifier, isMany: true, offset: offset)
+            return Operand(
+                form: .list(literals), type: .constant, quantifier: quantifier, isMany: true, isSearchable: true, offset: offset)
         case .path(let path):
             if let word = truthWord(path) {
                 return Operand(
-                    form: .literal(QuerySyntax.Literal(.bool(word), offset: path.offset)), type: .constant, offset: path.offset)
+                    form: .literal(QuerySyntax.Literal(.bool(word), offset: path.offset)), type: .constant, isOne: true,
+                    offset: path.offset)
             }
             return try self.path(path)
         case .arithmetic(let operation, let left, let right, let offset):
@@ -192,7 +201,7 @@ struct QueryResolver {
         if leftType == .constant && rightType == .constant {
             return Operand(
                 form: .computed(.arithmetic(operation, a, b)), type: .constant, isMany: left.isMany || right.isMany,
-                offset: offset)
+                isOne: left.isOne && right.isOne, offset: offset)
         }
         let types = [leftType, rightType]
         if types.contains(.mixed) || left.takesAnyConstant || right.takesAnyConstant {
@@ -206,7 +215,8 @@ struct QueryResolver {
         }
         return Operand(
             form: .computed(.arithmetic(operation, a, b)), type: type, isMany: left.isMany || right.isMany,
-            isCollection: left.isCollection || right.isCollection, takesNumericStrings: true, offset: offset)
+            isOne: left.isOne && right.isOne, isCollection: left.isCollection || right.isCollection,
+            takesNumericStrings: true, offset: offset)
     }
 
     /// One side of an arithmetic operation; a constant becomes a number of the kind that suits the other side.
@@ -255,6 +265,7 @@ struct QueryResolver {
         defer { scopes.removeLast() }
         let predicate = try self.predicate(syntax.predicate)
         return Operand(
-            form: .computed(.subqueryCount(path, predicate)), type: .int, takesNumericStrings: true, offset: syntax.offset)
+            form: .computed(.subqueryCount(path, predicate)), type: .int, isOne: true, takesNumericStrings: true,
+            offset: syntax.offset)
     }
 }

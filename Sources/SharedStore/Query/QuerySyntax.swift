@@ -172,6 +172,11 @@ public struct QuerySyntax: Sendable {
             case allLinks
             case keys, values
             case index(Index)
+
+            var isValues: Bool {
+                if case .values = self { return true }
+                return false
+            }
         }
         public enum Aggregate: String, Sendable { case min = "@min", max = "@max", sum = "@sum", average = "@avg" }
         public enum Postfix: Sendable {

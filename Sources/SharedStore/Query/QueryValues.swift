@@ -33,7 +33,7 @@ enum QueryValues {
         case (.int(let a), .int(let b)): return a == b
         default:
             guard left.rank == right.rank else { return false }
-            if left.isNaN || right.isNaN { return !rules.contains(.nanIsUnordered) && left.isNaN && right.isNaN }
+            if rules.contains(.nanIsUnordered), left.isNaN || right.isNaN { return false }
             return MixedView.compare(left, right) == 0
         }
     }
@@ -59,13 +59,8 @@ enum QueryValues {
         case (.int(let a), .int(let b)): return a < b ? -1 : a == b ? 0 : 1
         default:
             let rank = left.rank
-            // Links without a table have a rank of their own; nested collections have no order.
-            guard rank == right.rank, rank < 10 else { return nil }
-            let isLeftNaN = left.isNaN, isRightNaN = right.isNaN
-            if isLeftNaN || isRightNaN {
-                if rules.contains(.nanIsUnordered) { return nil }
-                return isLeftNaN == isRightNaN ? 0 : isLeftNaN ? -1 : 1
-            }
+            guard rank == right.rank else { return nil }
+            if rules.contains(.nanIsUnordered), left.isNaN || right.isNaN { return nil }
             return MixedView.compare(left, right)
         }
     }
@@ -112,27 +107,46 @@ enum QueryValues {
 
     // MARK: Arithmetic
 
-    /// Null where a side is no number. Integers wrap around and `/` cuts; an integer divided by 0 is the largest integer, or the
-    /// smallest where the left side is negative; of other numbers 0 / 0 is null.
+    /// Null where a side is no number; but beside a fraction or a decimal a truth value, string, data or date counts as 0.
+    /// Integers wrap around and `/` cuts; an integer divided by 0 is the largest integer, or the smallest where the left side is
+    /// negative.
     static func arithmetic(_ left: MixedView, _ operation: QuerySyntax.Arithmetic, _ right: MixedView) -> MixedView {
         switch (left, right) {
         case (.int(let a), .int(let b)): return .int(integers(a, operation, b))
         case (.decimal(let a), _):
-            guard let b = decimal(right) else { return .null }
+            guard let b = decimal(numberOrZero(right)) else { return .null }
             return .decimal(decimals(a, operation, b))
         case (_, .decimal(let b)):
-            guard let a = decimal(left) else { return .null }
+            guard let a = decimal(numberOrZero(left)) else { return .null }
             return .decimal(decimals(a, operation, b))
-        default:
-            guard let a = double(left), let b = double(right) else { return .null }
-            switch operation {
-            case .add: return .double(a + b)
-            case .subtract: return .double(a - b)
-            case .multiply: return .double(a * b)
-            case .divide: return a == 0 && b == 0 ? .null : .double(a / b)
-            }
+        case (.float, _), (.double, _), (_, .float), (_, .double):
+            guard let a = double(numberOrZero(left)), let b = double(numberOrZero(right)) else { return .null }
+            return .double(doubles(a, operation, b))
+        default: return .null
         }
     }
+
+    private static func numberOrZero(_ value: MixedView) -> MixedView {
+        switch value {
+        case .bool, .string, .binary, .timestamp: .double(0)
+        case .null, .int, .float, .double, .decimal, .objectId, .uuid, .link, .list, .dictionary: value
+        }
+    }
+
+    private static func doubles(_ a: Double, _ operation: QuerySyntax.Arithmetic, _ b: Double) -> Double {
+        let result: Double
+        switch operation {
+        case .add: result = a + b
+        case .subtract: result = a - b
+        case .multiply: result = a * b
+        case .divide: result = a / b
+        }
+        return result.isNaN && !a.isNaN && !b.isNaN ? computedNaN : result
+    }
+
+    /// What comes of 0 / 0 or inf - inf, on any machine: NaNs are ordered by their bits, and this one is above those that are
+    /// stored or written.
+    static let computedNaN = -Double.nan
 
     private static func integers(_ a: Int64, _ operation: QuerySyntax.Arithmetic, _ b: Int64) -> Int64 {
         switch operation {
@@ -219,7 +233,7 @@ extension ValueTypes {
 /// Sum, mean and extremes of values, fed one by one.
 ///
 /// Nulls are passed over, and what is no number in a sum or mean; NaN too. But a NaN that is no decimal counts among
-/// AnyRealmValues: it is the least number, and it leaves no sum or mean; and in maps it is the least number.
+/// AnyRealmValues: it is the least number, and makes a sum or mean NaN; and in maps it is the least number.
 struct Aggregation {
     private let aggregate: QuerySyntax.Path.Aggregate
     private let type: ColumnType
@@ -231,10 +245,10 @@ struct Aggregation {
     private var decimals = Decimal128Bits.zero
     private var extreme = MixedView.null
 
-    /// `type` is that of the property.
+    /// `type` is that of the property, or of the values of a map.
     init(_ aggregate: QuerySyntax.Path.Aggregate, _ type: ColumnType, isMap: Bool) {
         self.aggregate = aggregate
-        self.type = isMap ? .mixed : type
+        self.type = type
         self.isMap = isMap
         isMixed = type == .mixed
     }
@@ -280,7 +294,9 @@ struct Aggregation {
         switch aggregate {
         case .min, .max: return extreme
         case .sum, .average:
-            if hasNaN || aggregate == .average && count == 0 { return .null }
+            if aggregate == .average && count == 0 { return .null }
+            if hasNaN { return .decimal(.nan) }
+            let doubles = doubles.isNaN ? QueryValues.computedNaN : doubles
             switch (aggregate, type) {
             case (.sum, .int): return .int(integers)
             case (.sum, .float), (.sum, .double): return .double(doubles)

@@ -86,8 +86,9 @@ enum StringMatch {
 
     // MARK: LIKE
 
-    /// The whole text against a pattern: `*` for any run of characters, `?` for exactly one code point; a run of several `*`
-    /// stands for at least one character. With `isFolded` the pattern is in lower case and case makes no difference.
+    /// The whole text against a pattern: `*` for any run of characters, `?` for exactly one code point; a run of several `*` at
+    /// the end of the pattern stands for at least one character, elsewhere it is like one. With `isFolded` the pattern is in
+    /// lower case and case makes no difference.
     static func like(_ text: Bytes, _ pattern: Bytes, isFolded: Bool) -> Bool {
         let star = UInt8(ascii: "*"), question = UInt8(ascii: "?")
         var i = 0, j = 0
@@ -105,10 +106,7 @@ enum StringMatch {
                     stars += 1
                     j += 1
                 }
-                if stars > 1 {
-                    if i == text.count { return false }
-                    i = next(i)
-                }
+                if stars > 1, j == pattern.count { return i < text.count }
                 restartPattern = j
                 restartText = i
                 continue

@@ -222,7 +222,8 @@ final class ObservationScenario {
         let isView = ["where", "sort", "distinct", "limit"].contains { spec[$0] != nil }
         let isOfLinks = column.type == .link && identity.salts.isEmpty
         let element = isOfLinks ? column.oppositeTable : TableKey.null
-        if !isView && (spec["asResults"] == nil || column.collection != .dictionary) { return (.collection(identity), element) }
+        let isResults = spec["asResults"] != nil && (column.collection == .dictionary || isOfLinks)
+        if !isView && !isResults { return (.collection(identity), element) }
         if isOfLinks {
             let query = try query(spec, className(column.oppositeTable))
             var dependencies = query.dependencies
