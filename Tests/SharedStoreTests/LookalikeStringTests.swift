@@ -106,6 +106,41 @@ final class LookalikeStringTests: XCTestCase {
         }
     }
 
+    /// What an index holds moves with the bytes, though Swift would say that nothing has changed.
+    func testIndexesFollowWhenOneFormReplacesTheOther() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let store = try store(scratch)
+        try store.write { transaction in
+            let table = try transaction.editor.createTable("class_T")
+            try table.addColumn("text", .string)
+            try table.addColumn("mixed", .mixed, .nullable)
+            try table.addColumn("list", .string, .list)
+            for name in ["text", "mixed", "list"] { try table.addIndex(table.column(named: name).key) }
+            let key = try table.createObject()
+            for name in ["text", "mixed"] { try table.set(name, of: key, to: .string(composed)) }
+            try table.listInsert(table.identity(table.column(named: "list"), of: key), 0, .string(composed))
+        }
+        for (value, other) in [(decomposed, composed), (composed, decomposed), (oneOrder, otherOrder), (otherOrder, oneOrder)] {
+            try store.write { transaction in
+                let table = try transaction.editor.editor(named: "class_T")
+                let key = try XCTUnwrap(table.table.object(at: 0)).key
+                for name in ["text", "mixed"] { try table.set(name, of: key, to: .string(value)) }
+                try table.listSet(table.identity(table.column(named: "list"), of: key), 0, .string(value))
+            }
+            try store.look { transaction in
+                let schema = try GroupQuerySchema(transaction.group)
+                for name in ["text", "mixed", "ANY list"] {
+                    for (text, count) in [(value, 1), (other, 0)] {
+                        let query = try Query("\(name) == $0", arguments: [.value(.string(text))], class: "T", schema: schema)
+                        XCTAssertEqual(try query.run(in: transaction.group).count, count, "\(name) \(Array(text.utf8))")
+                    }
+                }
+            }
+            let report = try Verifier.verify(ImmutableFile(path: scratch.file("a.realm")))
+            XCTAssertTrue(report.findings.isEmpty, "\(report.findings)")
+        }
+    }
+
     func testTheTextOfAnExportAndItsImportKeepThem() throws {
         let scratch = ScratchDirectory(inMemory: true)
         let store = try store(scratch), second = try self.store(scratch, "b.realm")

@@ -83,6 +83,7 @@ private enum LaterWithMore {
         @Persisted(primaryKey: true) var id: Int
         @Persisted var name: String
         @Persisted var score: Int
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
     }
 }
 
@@ -90,6 +91,7 @@ private enum LaterWithOthers {
     final class Owner: Object {
         @Persisted(primaryKey: true) var id: Int
         @Persisted var score: String
+        override class func shouldIncludeInDefaultSchema() -> Bool { false }
     }
 }
 
