@@ -136,8 +136,11 @@ final class Service: @unchecked Sendable {
         for stream in shared.withLock({ $0.streams }) where stream.board.withLock({ $0.isSilent(for: silence, at: now) }) { stream.ask() }
         for stream in shared.withLock({ $0.streams }) {
             let warning = Double(stream.specification.lagWarning.nanoseconds) / 1e9
-            let (lag, isTold, isFailed, waitsFor) = stream.board.withLock { ($0.lagSeconds(at: now), $0.isFailureTold, $0.phase == .failed, $0.waitsFor) }
-            if lag <= warning || isTold || isFailed { continue }
+            let (lag, isTold, isFailed, waitsFor, age) = stream.board.withLock {
+                ($0.lagSeconds(at: now), $0.isFailureTold, $0.phase == .failed, $0.waitsFor, Double(now - $0.started) / 1e9)
+            }
+            // What has just begun may be as old as the last stop of the service; it has as long to show that it is equal.
+            if lag <= warning || age <= warning || isTold || isFailed { continue }
             log.write(
                 .warning, "behind for \(Units.text(seconds: lag))" + (waitsFor.map { ": \($0)" } ?? ""), stream: stream.specification.name, event: "behind")
             tell(stream, .failure)
