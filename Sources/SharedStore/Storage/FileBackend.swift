@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import Synchronization
 import SystemCalls
 
 /// The narrow seam between the database and the bytes of its file.
@@ -74,11 +75,11 @@ open class FileBackend: @unchecked Sendable {
 
 /// A file as it lies on disk, or in memory without a name.
 public final class PlainFile: FileBackend, @unchecked Sendable {
-    // Sendable: see FileBackend.
+    // Sendable: see FileBackend; `knownSize`, which any thread may learn, is atomic.
     public let descriptor: SystemCalls.Descriptor
     @exclusivity(unchecked) private var isOpen = true
     /// The file is at least this long; nobody cuts it while we are here.
-    @exclusivity(unchecked) private var knownSize = 0
+    private let knownSize = Atomic<Int>(0)
     @exclusivity(unchecked) private var wantsMap = false
     @exclusivity(unchecked) private var writable: UnsafeMutableRawPointer?
     @exclusivity(unchecked) private var writableLength = 0
@@ -123,8 +124,10 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     }
 
     public override func size() throws -> Int {
+        let known = knownSize.load(ordering: .relaxed)
         let size = try SystemCalls.status(descriptor, path: path).size
-        knownSize = size
+        // Any thread may ask: what the writer has learned meanwhile, when it cut the file perhaps, stays.
+        _ = knownSize.compareExchange(expected: known, desired: size, ordering: .relaxed)
         return size
     }
 
@@ -149,14 +152,14 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     }
 
     public override func preallocate(to size: Int) throws {
-        if knownSize >= size { return }
+        if knownSize.load(ordering: .relaxed) >= size { return }
         try SystemCalls.preallocate(descriptor, to: size, path: path)
-        knownSize = max(knownSize, size)
+        knownSize.max(size, ordering: .relaxed)
     }
 
     public override func truncate(to size: Int) throws {
         try SystemCalls.truncate(descriptor, to: size, path: path)
-        knownSize = size
+        knownSize.store(size, ordering: .relaxed)
     }
 
     public override func syncData() throws { try SystemCalls.syncData(descriptor, path: path) }
@@ -184,7 +187,7 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     @inline(__always)
     private func writableAddress(_ position: Int, _ count: Int) throws -> UnsafeMutableRawPointer? {
         let end = position + count
-        if end <= writableLength && end <= knownSize { return writable.unsafelyUnwrapped + position }
+        if end <= writableLength && end <= knownSize.load(ordering: .relaxed) { return writable.unsafelyUnwrapped + position }
         return try extendWritableMap(end) ? writable.unsafelyUnwrapped + position : nil
     }
 
@@ -192,7 +195,7 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     @inline(never)
     private func extendWritableMap(_ end: Int) throws -> Bool {
         let status = try SystemCalls.status(descriptor, path: path)
-        knownSize = status.size
+        knownSize.store(status.size, ordering: .relaxed)
         if end > status.size { return false }
         if end <= writableLength { return true }
         if !path.isEmpty && status.allocatedBytes < status.size { wantsMap = false; return false }
