@@ -20,7 +20,7 @@ struct ValueList {
 
 /// A key path with its columns found in one version, ready to be evaluated.
 final class BoundPath {
-    private struct Hop {
+    struct Hop {
         enum Kind { case link, list, set, dictionary, backlinks }
         var kind: Kind
         /// In `table`; of backlinks the backlink column there.
@@ -32,16 +32,16 @@ final class BoundPath {
 
     let run: QueryRun
     let frame: QueryFrame
-    private let path: QueryPath
-    private let hops: [Hop]
+    let path: QueryPath
+    let hops: [Hop]
     /// The class of the objects at the end of the hops.
-    private let table: Table
+    let table: Table
     /// Of the property at the end.
-    private let column: Column?
+    let column: Column?
     private let isOwnScalar: Bool
     private var reader: ColumnReader?
     private var readerGeneration = -1
-    private var keys: [ObjectKey] = [], nextKeys: [ObjectKey] = []
+    var keys: [ObjectKey] = [], nextKeys: [ObjectKey] = []
     private let elementsMax: Int
     private var elementsLeft = 0
     private var lastKey = ObjectKey.null
@@ -134,7 +134,7 @@ final class BoundPath {
         return made
     }
 
-    private static func size(_ value: MixedView) -> MixedView {
+    static func size(_ value: MixedView) -> MixedView {
         switch value {
         case .string(let bytes), .binary(let bytes): .int(Int64(bytes.count))
         default: .null
@@ -142,13 +142,13 @@ final class BoundPath {
     }
 
     /// The value of `column` in another object.
-    private func value(_ column: Column, _ row: ObjectRow) throws -> MixedView {
+    func value(_ column: Column, _ row: ObjectRow) throws -> MixedView {
         try run.storage.value(ColumnReader(row.memory, row.cluster, column), row.index, column)
     }
 
     // MARK: Hops
 
-    private enum Arrival {
+    enum Arrival {
         /// `keys` holds the objects; `isMany` tells that there may be any number.
         case objects(isMany: Bool)
         /// A link on the way was null.
@@ -158,7 +158,7 @@ final class BoundPath {
     }
 
     /// Follows the first `count` hops; the objects they lead to are in `keys`.
-    private func follow(_ count: Int) throws -> Arrival {
+    func follow(_ count: Int) throws -> Arrival {
         keys.removeAll(keepingCapacity: true)
         keys.append(frame.key)
         var isMany = false
@@ -236,7 +236,7 @@ final class BoundPath {
         return true
     }
 
-    private static func position(_ element: QueryPath.Element, _ count: Int) -> Int? {
+    static func position(_ element: QueryPath.Element, _ count: Int) -> Int? {
         switch element {
         // -1 can only come as an argument, and is the last one.
         case .position(let n): n >= 0 && n < count ? n : n == -1 && count > 0 ? count - 1 : nil
@@ -281,7 +281,7 @@ final class BoundPath {
         }
     }
 
-    private func row(_ key: ObjectKey) throws -> ObjectRow? {
+    func row(_ key: ObjectKey) throws -> ObjectRow? {
         if hops.isEmpty { return frame.row }
         elementsLeft = elementsMax
         return try table.find(key)
@@ -299,7 +299,7 @@ final class BoundPath {
 
     /// Counts elements that are about to be looked at.
     @inline(__always)
-    private func spend(_ count: Int) throws {
+    func spend(_ count: Int) throws {
         elementsLeft -= count
         if elementsLeft < 0 { throw BoundPath.sharedError(frame) }
     }
@@ -377,7 +377,7 @@ final class BoundPath {
 
     // MARK: Nested collections
 
-    private func place(_ column: Column, _ row: ObjectRow) throws -> MixedLeafPlace {
+    func place(_ column: Column, _ row: ObjectRow) throws -> MixedLeafPlace {
         MixedLeafPlace(memory: row.memory, leaf: try row.leaf(MixedLeaf.self, column), index: row.index)
     }
 
@@ -448,133 +448,6 @@ final class BoundPath {
             case .position, .first, .last: return
             }
         default: return
-        }
-    }
-
-    // MARK: Counts
-
-    private func counts(into list: inout ValueList) throws {
-        let isOfObjects = path.end == .objects
-        let arrival = try follow(isOfObjects ? hops.count - 1 : hops.count)
-        guard case .objects = arrival else {
-            guard case .nullLink = arrival else {
-                if path.end == .allLinks { list.items.append(.int(0)) }
-                return
-            }
-            switch path.end {
-            case .objects: break
-            case .value(_, let nested): if nested.isEmpty { list.items.append(.null) }
-            case .collection, .allLinks: list.items.append(.int(0))
-            }
-            return
-        }
-        if path.end == .allLinks {
-            var sum = 0
-            for key in keys {
-                guard let row = try row(key) else { continue }
-                for column in table.backlinkColumns { sum += try row.backlinkCount(column) }
-            }
-            list.items.append(.int(Int64(sum)))
-            return
-        }
-        for key in keys {
-            if isOfObjects {
-                let hop = hops[hops.count - 1]
-                guard let row = hops.count == 1 ? frame.row : try hop.table.find(key) else { continue }
-                list.items.append(.int(Int64(try objectCount(hop, row))))
-                continue
-            }
-            guard let row = try row(key) else { continue }
-            switch path.end {
-            case .value(_, let nested): try valueSizes(row, nested, into: &list.items)
-            case .collection: if let size = try collectionSize(row) { list.items.append(.int(Int64(size))) }
-            case .allLinks, .objects: break
-            }
-        }
-    }
-
-    private func objectCount(_ hop: Hop, _ row: ObjectRow) throws -> Int {
-        switch hop.kind {
-        case .link: try row.link(hop.column) == nil ? 0 : 1
-        case .list: try row.list(hop.column).count
-        case .set: try row.set(hop.column).count
-        case .dictionary:
-            // Nulls count as entries, except where the map of the class itself is counted.
-            hops.count == 1 && hop.element == .all
-                ? try linkCount(row.dictionary(hop.column)) : try row.dictionary(hop.column).count
-        case .backlinks: try row.backlinkCount(hop.column)
-        }
-    }
-
-    /// Entries of a map of objects that are not null.
-    private func linkCount(_ dictionary: DictionaryReader) throws -> Int {
-        var count = 0
-        try dictionary.forEachEntry { _, leaf, position in
-            if case .link = try run.storage.mixed(leaf, position) { count += 1 }
-        }
-        return count
-    }
-
-    /// Bytes of a string or of data, elements of a nested collection.
-    private func valueSizes(_ row: ObjectRow, _ nested: [QueryPath.Nested], into items: inout [MixedView]) throws {
-        guard let column else { return }
-        if column.type != .mixed {
-            items.append(BoundPath.size(try value(column, row)))
-            return
-        }
-        try sizes(place(column, row), nested[...], into: &items)
-    }
-
-    private func sizes(_ place: MixedLeafPlace, _ steps: ArraySlice<QueryPath.Nested>, into items: inout [MixedView]) throws {
-        switch (try run.storage.mixed(place.leaf, place.index), steps.first) {
-        case (.list, nil): items.append(.int(Int64(try place.list().count)))
-        case (.dictionary, nil): items.append(.int(Int64(try place.dictionary().count)))
-        case (let value, nil): items.append(BoundPath.size(value))
-        case (.list, let step?):
-            let list = try place.list()
-            let element: QueryPath.Element
-            switch step {
-            case .position(let n): element = .position(n)
-            case .first: element = .first
-            case .last: element = .last
-            case .any: element = .all
-            case .key, .keys: return
-            }
-            let start = element == .all ? 0 : BoundPath.position(element, list.count) ?? list.count
-            try spend(element == .all ? list.count : 1)
-            try run.storage.forEachElement(list, from: start) { _, place in
-                if let place { try sizes(place, steps.dropFirst(), into: &items) }
-                return element == .all
-            }
-        case (.dictionary, let step?):
-            let dictionary = try place.dictionary()
-            switch step {
-            case .key(let key):
-                guard let index = try dictionary.find(key) else {
-                    if dictionary.count > 0, steps.count == 1 { items.append(.null) }
-                    return
-                }
-                let (leaf, position) = try dictionary.leaf(index)
-                try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
-            case .any:
-                try spend(dictionary.count)
-                try dictionary.forEachEntry { _, leaf, position in
-                    try sizes(MixedLeafPlace(memory: place.memory, leaf: leaf, index: position), steps.dropFirst(), into: &items)
-                }
-            case .keys, .position, .first, .last: return
-            }
-        default: return
-        }
-    }
-
-    /// Elements of the collection, whichever element or key the path names.
-    private func collectionSize(_ row: ObjectRow) throws -> Int? {
-        guard let column else { return nil }
-        switch column.collection {
-        case .list: return try row.list(column).count
-        case .set: return try row.set(column).count
-        case .dictionary: return try row.dictionary(column).count
-        case nil: return nil
         }
     }
 
