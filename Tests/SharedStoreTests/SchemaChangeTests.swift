@@ -219,6 +219,52 @@ final class SchemaChangeTests: XCTestCase {
         }
     }
 
+    /// Whatever becomes of the property that held them, and though a block has been.
+    func testAClassThatIsEmbeddedNoMoreKeepsItsObjects() throws {
+        let name = PropertySchema(name: "name", type: .string)
+        func schema(_ property: PropertySchema?, _ kind: TableKind) -> Schema {
+            Schema(version: -1, classes: [
+                ObjectSchema(name: "Owner", kind: .topLevel, primaryKey: nil, properties: [name] + [property].compactMap { $0 }),
+                ObjectSchema(name: "Part", kind: kind, primaryKey: nil, properties: [name]),
+            ])
+        }
+        func links(_ collection: CollectionKind?) -> PropertySchema {
+            PropertySchema(name: "part", type: .link, collection: collection, isOptional: collection != .list, objectType: "Part")
+        }
+        for collection in [nil, CollectionKind.list, .dictionary] {
+            for wanted in [nil, PropertySchema(name: "part", type: .int), links(collection == .list ? nil : .list), links(collection)] {
+                for hasBlock in [false, true] {
+                    let place = "\(collection.map { "\($0)" } ?? "link") to \(wanted?.typeName ?? "nothing"), \(hasBlock)"
+                    let scratch = ScratchDirectory(inMemory: true)
+                    let store = try Store.open(scratch.file("a.realm"), Self.options())
+                    _ = try SchemaChanger.open(store, schema(links(collection), .embedded), version: 0)
+                    try store.write { transaction in
+                        let owners = try transaction.editor.editor(named: "class_Owner")
+                        let parts = try transaction.editor.editor(named: "class_Part")
+                        let owner = try owners.createObject(), column = try owners.column(named: "part")
+                        let part: ObjectKey = switch collection {
+                        case .list: try owners.listInsertEmbedded(owners.identity(column, of: owner), 0)
+                        case .dictionary: try owners.dictionarySetEmbedded(owners.identity(column, of: owner), "key")
+                        default: try owners.setEmbedded(column, of: owner)
+                        }
+                        try parts.set("name", of: part, to: .string("wheel"))
+                    }
+                    let block: ((MigrationContext) throws -> Void)? = hasBlock ? { _ in } : nil
+                    let outcome = try SchemaChanger.open(store, schema(wanted, .topLevel), version: 1, migration: block)
+                    XCTAssertEqual(outcome, hasBlock ? .migrated : .changed, place)
+                    let reader = try store.beginRead()
+                    let parts = try XCTUnwrap(reader.group.table(ofClass: "Part"))
+                    XCTAssertEqual(parts.kind, .topLevel, place)
+                    XCTAssertEqual(parts.objectCount, 1, place)
+                    XCTAssertEqual(try parts.object(at: 0)?.value(XCTUnwrap(parts.column(named: "name"))), .string("wheel"), place)
+                    reader.end()
+                    let image = try ImmutableFile(path: scratch.file("a.realm"), key: TestKeys.usual)
+                    XCTAssertTrue(try Verifier.verify(image).findings.isEmpty, place)
+                }
+            }
+        }
+    }
+
     func testASchemaThatOnlyGrowsKeepsWhatOthersHave() throws {
         let store = try Store.inMemory()
         let a = PropertySchema(name: "a", type: .int), b = PropertySchema(name: "b", type: .int)

@@ -1,7 +1,8 @@
 /// How the changes are made (file-format-2 9.3, 9.4).
 ///
 /// Order: new classes; changes to the columns of the others, but no removal; with a block: all primary keys become plain properties,
-/// then the block; removed properties; kinds of classes; primary keys, which checks that they are unique; the version.
+/// then the block; classes that are embedded no more; removed properties; classes that become embedded; primary keys, which checks that
+/// they are unique; the version. A class that is embedded no more keeps its objects when the property that held them goes.
 extension SchemaChanger {
     /// Makes the changes in a write transaction that has changed nothing yet. The caller commits it, or rolls it back where this throws or
     /// returns `.unchanged` or `.needsNewFile`: somebody else may have changed the file before it was our turn.
@@ -54,6 +55,10 @@ extension SchemaChanger {
 
     private func change(_ editor: GroupEditor, _ differences: [SchemaDifference], before hasBlock: Bool) throws {
         try createClasses(editor, differences.compactMap { if case .classAdded(let name) = $0 { wantedClass(name) } else { nil } })
+        for case .typeChanged(_, let from, _) in differences {
+            guard from.type == .link, let target = from.objectType else { continue }
+            try changeKinds(editor, differences) { name, kind in kind != .embedded && ExactString(name) == ExactString(target) }
+        }
         for difference in differences {
             switch difference {
             case .propertyAdded(let name, let property):
@@ -130,22 +135,30 @@ extension SchemaChanger {
     // MARK: After the block
 
     private func finish(_ editor: GroupEditor, _ differences: [SchemaDifference]) throws {
+        try changeKinds(editor, differences) { _, kind in kind != .embedded }
         for case .propertyRemoved(let name, let property) in differences {
             let table = try table(editor, name)
             // Gone where the block has renamed it.
             if let column = table.table.column(named: property) { try table.removeColumn(column.key) }
         }
-        for case .kindChanged(let name, _, let kind) in differences {
-            do { try table(editor, name).setKind(kind, repairing: repairsEmbedded) } catch TableError.badLinkTarget(_, _, let reason) {
-                throw SchemaError.notOwnedOnce(class: name, reason: reason)
-            }
-        }
+        try changeKinds(editor, differences) { _, kind in kind == .embedded }
         for type in wanted.sortedClasses {
             // Absent where an embedded class was left out.
             guard let table = try editor.classEditor(type.name) else { continue }
             let column = try type.primaryKey.map { try table.column(named: $0) }
             do { try table.setPrimaryKey(column?.key) } catch TableError.duplicatePrimaryKey(_, let value) {
                 throw SchemaError.duplicatePrimaryKey(class: type.name, property: type.primaryKey ?? "", value: value)
+            }
+        }
+    }
+
+    /// Gives those classes their new kind that the condition holds for.
+    private func changeKinds(
+        _ editor: GroupEditor, _ differences: [SchemaDifference], where isMeant: (_ className: String, _ kind: TableKind) -> Bool
+    ) throws {
+        for case .kindChanged(let name, _, let kind) in differences where isMeant(name, kind) {
+            do { try table(editor, name).setKind(kind, repairing: repairsEmbedded) } catch TableError.badLinkTarget(_, _, let reason) {
+                throw SchemaError.notOwnedOnce(class: name, reason: reason)
             }
         }
     }

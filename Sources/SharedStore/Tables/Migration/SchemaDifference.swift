@@ -22,15 +22,16 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
     public static func between(file: Schema, wanted: Schema) -> [SchemaDifference] {
         var present: [ExactString: ObjectSchema] = [:]
         for type in file.classes { present[ExactString(type.name)] = type }
-        var differences: [SchemaDifference] = []
+        var added: [SchemaDifference] = [], changed: [SchemaDifference] = [], kinds: [SchemaDifference] = []
         for type in wanted.sortedClasses {
-            if let old = present[ExactString(type.name)] {
-                between(old, type, &differences)
-            } else {
-                differences.append(.classAdded(type.name))
+            guard let old = present[ExactString(type.name)] else {
+                added.append(.classAdded(type.name))
+                continue
             }
+            between(old, type, &changed)
+            if old.kind != type.kind { kinds.append(.kindChanged(class: type.name, from: old.kind, to: type.kind)) }
         }
-        return differences
+        return added + changed + kinds
     }
 
     private static func between(_ old: ObjectSchema, _ new: ObjectSchema, _ differences: inout [SchemaDifference]) {
@@ -61,7 +62,6 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
         }
         for property in new.properties where wanted[ExactString(property.name)] != nil { differences.append(.propertyAdded(class: name, property)) }
         if !old.primaryKey.isSame(as: new.primaryKey) { differences.append(.primaryKeyChanged(class: name, from: old.primaryKey, to: new.primaryKey)) }
-        if old.kind != new.kind { differences.append(.kindChanged(class: name, from: old.kind, to: new.kind)) }
     }
 
     /// It can be done at any time, without a higher schema version: new classes and indexes.
