@@ -28,19 +28,30 @@ let package = Package(
         .target(name: "SystemCalls", dependencies: ["CShims"]),
         .target(name: "Notifier", dependencies: ["SystemCalls", "CShims", "CInotifyTools"]),
         .target(name: "SharedStore", dependencies: ["Notifier", "SystemCalls", "CShims", "COpenSSL", "CDecimal"]),
-        .target(name: "Replication", dependencies: ["SharedStore", "Notifier", "SystemCalls", "CShims", "COpenSSL", "CZstd", "CXXHash", "CCurl"]),
+        .target(
+            name: "Replication",
+            dependencies: ["SharedStore", "Notifier", "SystemCalls", "CShims", "COpenSSL", "CZstd", "CXXHash", "CCurl"]),
         .target(name: "RealmSwift", dependencies: ["SharedStore", "Notifier", "CShims"]),
         .executableTarget(name: "realm-sync", dependencies: ["Replication", "SharedStore", "Notifier", "SystemCalls"]),
 
         // What can be made with the object API: the guide's samples are in Tests/GuideTests, whole programs here.
         .executableTarget(name: "TaskList", dependencies: ["RealmSwift"], path: "Examples/TaskList"),
-        .executableTarget(name: "SeedBuilder", dependencies: ["RealmSwift", "SharedStore"], path: "Examples/SeedBuilder", exclude: ["phrases.json"]),
+        .executableTarget(
+            name: "SeedBuilder", dependencies: ["RealmSwift", "SharedStore"], path: "Examples/SeedBuilder",
+            exclude: ["phrases.json"]),
 
         // Programs of the developers: measured, fuzzed, killed.
-        .executableTarget(name: "Benchmarks", dependencies: ["RealmSwift", "SharedStore", "Replication", "Notifier", "SystemCalls", "COpenSSL", "CSQLite", "CLMDB"], path: "Benchmarks"),
+        .executableTarget(
+            name: "Benchmarks",
+            dependencies: [
+                "RealmSwift", "SharedStore", "Replication", "Notifier", "SystemCalls", "COpenSSL", "CSQLite", "CLMDB",
+            ], path: "Benchmarks"),
         .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Fuzzer"),
         // A process that tests start, stop and kill: opens a file and does what its arguments say.
-        .executableTarget(name: "TestParticipant", dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels"], path: "Tests/TestParticipant"),
+        .executableTarget(
+            name: "TestParticipant",
+            dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels"],
+            path: "Tests/TestParticipant"),
 
         .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
         // A service in use for a long time: Scripts/soak.
@@ -54,12 +65,15 @@ let package = Package(
         // Models in a module of their own, as an application has them: what the compiler makes of them across modules is tested.
         .target(name: "RealmSwiftTestModels", dependencies: ["RealmSwift"], path: "Tests/RealmSwiftTestModels"),
         .testTarget(
-            name: "RealmSwiftTests", dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "SystemCalls", "TestSupport", "TestParticipant"],
+            name: "RealmSwiftTests",
+            dependencies: ["RealmSwift", "RealmSwiftTestModels", "SharedStore", "SystemCalls", "TestSupport", "TestParticipant"],
             resources: [.copy("Resources/bundled.realm")]),
         .testTarget(name: "GuideTests", dependencies: ["RealmSwift", "SharedStore", "TestSupport", "TaskList", "SeedBuilder"]),
-        .testTarget(name: "RealmSyncTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant", "realm-sync", "Soak"]),
+        .testTarget(
+            name: "RealmSyncTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant", "realm-sync", "Soak"]),
         .testTarget(name: "InteropTests", dependencies: ["SharedStore", "TestSupport", "TestParticipant"]),
-        .testTarget(name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),
+        .testTarget(
+            name: "TortureTests", dependencies: ["SharedStore", "Replication", "TestSupport", "TestParticipant", "Fuzzer"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -11,18 +11,19 @@ enum EncryptionBenchmark {
         var making: [Double] = []
         for (path, key) in zip(paths, [nil, key]) {
             let store = try Store.open(path, options(key))
-            making.append(try seconds {
-                try store.write { transaction in
-                    let items = try transaction.editor.createTable("class_Item")
-                    try items.addPrimaryKeyColumn("id", .int)
-                    let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
-                    for i in 0..<count {
-                        let (object, _) = try items.createObject(primaryKey: .int(Int64(i)))
-                        try items.setInt(age, of: object, to: Int64(i % 100))
-                        try items.set(name, of: object, to: .string(WriteBenchmarks.name(i)))
+            making.append(
+                try seconds {
+                    try store.write { transaction in
+                        let items = try transaction.editor.createTable("class_Item")
+                        try items.addPrimaryKeyColumn("id", .int)
+                        let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
+                        for i in 0..<count {
+                            let (object, _) = try items.createObject(primaryKey: .int(Int64(i)))
+                            try items.setInt(age, of: object, to: Int64(i % 100))
+                            try items.set(name, of: object, to: .string(WriteBenchmarks.name(i)))
+                        }
                     }
-                }
-            })
+                })
             try store.close()
         }
         printLine("bulk insertion, encrypted", Double(count) / making[1], "objects/s", "\(ratio(making[0], making[1])) plain")
@@ -42,25 +43,32 @@ enum EncryptionBenchmark {
             times[0].append(try seconds { try readAll(plain) })
             times[1].append(try seconds { try readAll(encrypted) })
         }
-        printLine("warm reading of all properties, encrypted", Double(count) / middle(times[1]), "objects/s", "\(ratio(middle(times[0]), middle(times[1]))) plain")
+        printLine(
+            "warm reading of all properties, encrypted", Double(count) / middle(times[1]), "objects/s",
+            "\(ratio(middle(times[0]), middle(times[1]))) plain")
         times = [[], []]
         for _ in 0..<9 {
             times[0].append(try seconds { try lookUp(plain, count) })
             times[1].append(try seconds { try lookUp(encrypted, count) })
         }
-        printLine("warm lookups by object key, encrypted", 100_000 / middle(times[1]), "/s", "\(ratio(middle(times[0]), middle(times[1]))) plain")
+        printLine(
+            "warm lookups by object key, encrypted", 100_000 / middle(times[1]), "/s",
+            "\(ratio(middle(times[0]), middle(times[1]))) plain")
 
         try commits(paths, key, count)
     }
 
-    /// Small and large commits, plain and encrypted in turns: synced as users have them, grouped, and without any sync. Beside them stands
-    /// what the cipher alone takes for the pages that a commit has to encrypt: nobody can be faster than the plain commit and that.
+    /// Small and large commits, plain and encrypted in turns: synced as users have them, grouped, and without any sync. Beside
+    /// them stands what the cipher alone takes for the pages that a commit has to encrypt: nobody can be faster than the plain
+    /// commit and that.
     private static func commits(_ paths: [String], _ key: EncryptionKey, _ count: Int) throws {
         let page = 4096 / (try cipherRate(decrypting: false))
         printLine("encrypting and authenticating a page", 1 / page, "/s", "\(short(page))s each")
         var syncing = options(nil)
         syncing.durability = .full
-        for (title, plainOptions, isGrouped) in [("synced", syncing, false), ("in groups of 10", syncing, true), ("no syncs", options(nil), false)] {
+        for (title, plainOptions, isGrouped) in [
+            ("synced", syncing, false), ("in groups of 10", syncing, true), ("no syncs", options(nil), false),
+        ] {
             var stores: [Store] = []
             for (path, key) in zip(paths, [nil, key]) {
                 var options = plainOptions
@@ -73,16 +81,23 @@ enum EncryptionBenchmark {
                 var times: [[Double]] = [[], []]
                 for round in 0..<rounds {
                     for (i, store) in stores.enumerated() {
-                        times[i].append(try seconds {
-                            if isGrouped { try changeInGroup(store, objects, round, count) } else { try change(store, objects, round, count) }
-                        })
+                        times[i].append(
+                            try seconds {
+                                if isGrouped {
+                                    try changeInGroup(store, objects, round, count)
+                                } else {
+                                    try change(store, objects, round, count)
+                                }
+                            })
                     }
                 }
                 let commits = isGrouped ? 10.0 : 1.0
                 let pages = Double(pageCount() - before) / Double(rounds) / commits
                 let plain = middle(times[0]) / commits, encrypted = middle(times[1]) / commits, least = plain + pages * page
-                printLine("commit of \(objects) changed, encrypted, \(title)", 1 / encrypted, "commits/s",
-                          "\(ratio(plain, encrypted)) plain; \(short(pages))pages, the cipher alone allows \(ratio(plain, least)) plain")
+                printLine(
+                    "commit of \(objects) changed, encrypted, \(title)", 1 / encrypted, "commits/s",
+                    "\(ratio(plain, encrypted)) plain; \(short(pages))pages, the cipher alone allows \(ratio(plain, least)) plain"
+                )
             }
             for store in stores { try store.close() }
         }
@@ -97,11 +112,14 @@ enum EncryptionBenchmark {
     private static func middle(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
     private static func readAll(_ file: ImmutableFile) throws {
-        guard let table = try file.group.table(ofClass: "Item"), let id = table.column(named: "id"), let age = table.column(named: "age"),
-              let name = table.column(named: "name") else { return }
+        guard let table = try file.group.table(ofClass: "Item"), let id = table.column(named: "id"),
+            let age = table.column(named: "age"),
+            let name = table.column(named: "name")
+        else { return }
         var sum: Int64 = 0, bytes = 0
         try table.forEachLeaf { leaf in
-            let ids = try leaf.leaf(IntLeaf.self, id), ages = try leaf.leaf(IntLeaf.self, age), names = try leaf.leaf(StringLeaf.self, name)
+            let ids = try leaf.leaf(IntLeaf.self, id), ages = try leaf.leaf(IntLeaf.self, age),
+                names = try leaf.leaf(StringLeaf.self, name)
             for i in 0..<leaf.count {
                 sum &+= ids.unchecked(i) &+ ages.unchecked(i)
                 bytes &+= try names.bytes(i)?.count ?? 0
@@ -145,7 +163,8 @@ enum EncryptionBenchmark {
     /// Bytes that the library decrypts (or encrypts) and authenticates in a second, in pages of 4 KiB as we ask it to.
     private static func cipherRate(decrypting: Bool = true) throws -> Double {
         var key = [UInt8](repeating: 7, count: 32), iv = [UInt8](repeating: 9, count: 16)
-        var page = [UInt8](repeating: 1, count: 4096), out = [UInt8](repeating: 0, count: 4096 + 16), tag = [UInt8](repeating: 0, count: 64)
+        var page = [UInt8](repeating: 1, count: 4096), out = [UInt8](repeating: 0, count: 4096 + 16),
+            tag = [UInt8](repeating: 0, count: 64)
         let context = EVP_CIPHER_CTX_new()
         defer { EVP_CIPHER_CTX_free(context) }
         EVP_CipherInit_ex(context, EVP_aes_256_cbc(), nil, &key, &iv, decrypting ? 0 : 1)

@@ -8,7 +8,9 @@ enum IdleBenchmark {
     private static let secondsMeasured: UInt32 = 60, secondsBefore: UInt32 = 12
 
     static func run(_ place: Workplace) throws {
-        guard let program = neighbour("realm-sync") else { return print("\nidle: realm-sync is not beside this program; build it first") }
+        guard let program = neighbour("realm-sync") else {
+            return print("\nidle: realm-sync is not beside this program; build it first")
+        }
         printTitle("A service with nothing to do, for \(secondsMeasured) s")
         for count in [1, 50] {
             var text = "[service]\nsocket = \(place.file("status-\(count)"))\nlog-level = error\n[defaults]\ngrace = 0\n"
@@ -32,8 +34,12 @@ enum IdleBenchmark {
             var status: Int32 = 0
             waitpid(process, &status, 0)
             let perMinute = 60 / Double(secondsMeasured)
-            printLine("\(count) mirror\(count == 1 ? "" : "s"): processor time a minute", Double(after.ticks - before.ticks) / 100 * perMinute, "s")
-            printLine("  wake-ups a minute, of all threads", Double(after.switches - before.switches) * perMinute, "", "\(after.threads) threads")
+            printLine(
+                "\(count) mirror\(count == 1 ? "" : "s"): processor time a minute",
+                Double(after.ticks - before.ticks) / 100 * perMinute, "s")
+            printLine(
+                "  wake-ups a minute, of all threads", Double(after.switches - before.switches) * perMinute, "",
+                "\(after.threads) threads")
         }
     }
 
@@ -62,7 +68,8 @@ enum IdleBenchmark {
         let threads = ((try? SystemCalls.names(inDirectory: "/proc/\(process)/task")) ?? []).filter { Int($0) != nil }
         var switches = 0
         for thread in threads {
-            for line in text("/proc/\(process)/task/\(thread)/status").split(separator: "\n") where line.hasPrefix("voluntary_ctxt_switches:") {
+            for line in text("/proc/\(process)/task/\(thread)/status").split(separator: "\n")
+            where line.hasPrefix("voluntary_ctxt_switches:") {
                 switches += line.split(whereSeparator: { $0 == "\t" || $0 == " " }).last.flatMap { Int($0) } ?? 0
             }
         }

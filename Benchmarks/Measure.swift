@@ -69,7 +69,11 @@ final class Workplace {
     private func removeTree(_ path: String) {
         for name in (try? SystemCalls.names(inDirectory: path)) ?? [] {
             let entry = path + "/" + name
-            if (try? SystemCalls.linkStatus(path: entry))?.isDirectory == true { removeTree(entry) } else { try? SystemCalls.unlink(entry) }
+            if (try? SystemCalls.linkStatus(path: entry))?.isDirectory == true {
+                removeTree(entry)
+            } else {
+                try? SystemCalls.unlink(entry)
+            }
         }
         try? SystemCalls.removeDirectory(path)
     }

@@ -23,7 +23,9 @@ enum MirrorBenchmark {
                     items = try editor.editor(named: "class_Item")
                 }
                 let column = try items.column(named: "text")
-                for i in 0..<min(100_000, count - made) { try items.set(column, of: items.createObject(), to: .string("\(made + i) " + text)) }
+                for i in 0..<min(100_000, count - made) {
+                    try items.set(column, of: items.createObject(), to: .string("\(made + i) " + text))
+                }
             }
             made += min(100_000, count - made)
         }
@@ -53,7 +55,11 @@ enum MirrorBenchmark {
             let ranges = olderFree.difference(to: newerFree)
             differences.append(Double(SystemCalls.monotonicNanoseconds() - begin) / 1e9)
             var payload: [UInt8] = []
-            for range in ranges { payload.append(contentsOf: UnsafeRawBufferPointer(start: try newer.memory.bytes(at: range.lowerBound, length: range.count), count: range.count)) }
+            for range in ranges {
+                payload.append(
+                    contentsOf: UnsafeRawBufferPointer(
+                        start: try newer.memory.bytes(at: range.lowerBound, length: range.count), count: range.count))
+            }
             var head = SegmentHead()
             head.parent = older.snapshot
             head.this = newer.snapshot
@@ -96,8 +102,8 @@ enum MirrorBenchmark {
         try store.close()
     }
 
-    /// The pin was lost: what differs between the replica and the source is found by hashes of blocks, after one object of a hundred was
-    /// changed, in one stretch and then all over the file.
+    /// The pin was lost: what differs between the replica and the source is found by hashes of blocks, after one object of a
+    /// hundred was changed, in one stretch and then all over the file.
     private static func contentDifference(_ store: Store, _ replica: String, _ place: Workplace) throws {
         let old = try ImmutableFile(path: replica)
         let snapshot = try {
@@ -107,31 +113,39 @@ enum MirrorBenchmark {
         }()
         var known: BlockHashes?
         let hashing = try seconds {
-            known = try BlockHashes(memory: old.memory, snapshot: snapshot, extents: FreeExtents(memory: old.memory, snapshot: snapshot))
+            known = try BlockHashes(
+                memory: old.memory, snapshot: snapshot, extents: FreeExtents(memory: old.memory, snapshot: snapshot))
         }
         guard let known else { return }
         printLine("hashes of the replica", Double(old.fileSize) / hashing, "B/s")
         let keys = try firstKeys(store, Int.max)
-        for (name, chosen) in [("in one stretch", Array(keys.prefix(keys.count / 100))),
-                               ("all over the file", keys.indices.filter { $0 % 100 == 50 }.map { keys[$0] })] {
+        for (name, chosen) in [
+            ("in one stretch", Array(keys.prefix(keys.count / 100))),
+            ("all over the file", keys.indices.filter { $0 % 100 == 50 }.map { keys[$0] }),
+        ] {
             try store.write { transaction in
                 let items = try transaction.editor.editor(named: "class_Item")
                 let column = try items.column(named: "text")
-                for key in chosen { try items.set(column, of: key, to: .string("changed " + String(repeating: "y", count: 1000))) }
+                for key in chosen {
+                    try items.set(column, of: key, to: .string("changed " + String(repeating: "y", count: 1000)))
+                }
             }
             let reading = try store.beginRead()
             var ranges: [Range<Int>] = []
             let time = try seconds {
                 ranges = try ContentDifference.ranges(
-                    memory: reading.memory, snapshot: reading.snapshot, extents: FreeExtents(memory: reading.memory, snapshot: reading.snapshot),
-                    against: known).ranges
+                    memory: reading.memory, snapshot: reading.snapshot,
+                    extents: FreeExtents(memory: reading.memory, snapshot: reading.snapshot),
+                    against: known
+                ).ranges
             }
             let bytes = ranges.reduce(0) { $0 + $1.count }
             printLine("1 % changed \(name): found in", time, "s", "\(short(Double(bytes)))B differ")
             let fresh = place.file("resynchronised.realm")
             let making = try seconds {
                 try ContentDifference.makeFile(fresh, from: replica, snapshot: reading.snapshot, ranges: ranges) { range in
-                    UnsafeRawBufferPointer(start: try reading.memory.bytes(at: range.lowerBound, length: range.count), count: range.count)
+                    UnsafeRawBufferPointer(
+                        start: try reading.memory.bytes(at: range.lowerBound, length: range.count), count: range.count)
                 }
             }
             printLine("  a new replica made of the old one", making, "s", "copied, synced")
@@ -159,7 +173,10 @@ enum MirrorBenchmark {
         let memory = transaction.memory
         let top = try memory.node(transaction.snapshot.topRef)
         var bytes: [UInt8] = []
-        for ref in [try top.requiredRef(TopSlot.freePositions), try top.requiredRef(TopSlot.freeLengths), try top.requiredRef(TopSlot.freeVersions), top.ref] {
+        for ref in [
+            try top.requiredRef(TopSlot.freePositions), try top.requiredRef(TopSlot.freeLengths),
+            try top.requiredRef(TopSlot.freeVersions), top.ref,
+        ] {
             let n = try memory.node(ref).byteCount
             bytes.append(contentsOf: UnsafeRawBufferPointer(start: try memory.bytes(at: ref, length: n), count: n))
         }
@@ -174,24 +191,27 @@ private final class MirrorThread: @unchecked Sendable {
     private let done = UnsafeMutablePointer<pthread_t>.allocate(capacity: 1)
 
     init(source: String, destination: String) throws {
-        let context = Unmanaged.passRetained(Box { [self] in
-            do {
-                let follower = MirrorFollower(source: source, destination: destination) { [self] descriptors, milliseconds in
-                    if stopping { return .stop }
-                    var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-                    poll(&polled, UInt(polled.count), min(milliseconds < 0 ? 50 : milliseconds, 50))
-                    return stopping ? .stop : nil
+        let context = Unmanaged.passRetained(
+            Box { [self] in
+                do {
+                    let follower = MirrorFollower(source: source, destination: destination) { [self] descriptors, milliseconds in
+                        if stopping { return .stop }
+                        var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+                        poll(&polled, UInt(polled.count), min(milliseconds < 0 ? 50 : milliseconds, 50))
+                        return stopping ? .stop : nil
+                    }
+                    try follower.run()
+                } catch {
+                    print("  mirror: \(error)")
+                    fflush(nil)
                 }
-                try follower.run()
-            } catch {
-                print("  mirror: \(error)")
-                fflush(nil)
-            }
-        })
-        pthread_create(done, nil, { argument in
-            Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
-            return nil
-        }, context.toOpaque())
+            })
+        pthread_create(
+            done, nil,
+            { argument in
+                Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
+                return nil
+            }, context.toOpaque())
     }
 
     private final class Box {

@@ -49,13 +49,17 @@ enum NoticeBenchmark {
         var delays: [Double] = []
         for line in text.split(separator: "\n") {
             let parts = line.split(separator: " ")
-            if parts.count == 2, let version = UInt64(parts[0]), let time = Int64(parts[1]), let begin = sent.removeValue(forKey: version) {
+            if parts.count == 2, let version = UInt64(parts[0]), let time = Int64(parts[1]),
+                let begin = sent.removeValue(forKey: version)
+            {
                 delays.append(Double(time - begin) / 1e9)
             }
         }
         delays.sort()
         guard !delays.isEmpty else { return print("  no notice arrived") }
-        printLine("begin of write to callback elsewhere, median", delays[delays.count / 2], "s", "\(delays.count) of 300 versions heard singly")
+        printLine(
+            "begin of write to callback elsewhere, median", delays[delays.count / 2], "s",
+            "\(delays.count) of 300 versions heard singly")
         printLine("the same, 95th percentile", delays[delays.count * 95 / 100], "s")
         try store.close()
     }

@@ -15,8 +15,8 @@ final class BenchmarkBox: Object {
 
 /// The object API, beside the storage level under it and beside SQLite with the same model.
 ///
-/// Loops are timed by the processor time of the thread, the best of some rounds, on all three sides: what else runs on the machine then matters
-/// less. What waits for the disk is timed by the clock.
+/// Loops are timed by the processor time of the thread, the best of some rounds, on all three sides: what else runs on the
+/// machine then matters less. What waits for the disk is timed by the clock.
 enum ObjectBenchmark {
     static func run(_ place: Workplace, count: Int) throws {
         printTitle("The object API: \(count) objects (primary key, int, string)")
@@ -113,8 +113,12 @@ enum ObjectBenchmark {
                 sqlite.run("COMMIT")
             }
         }
-        printLine("create and add, with the commit", Double(count) / clock, "objects/s", "\(ratio(below.creatingClock, clock)) storage, \(ratio(theirClock, clock)) SQLite")
-        printLine("the same by processor time", Double(count) / ours, "objects/s", "\(ratio(below.creating, ours)) storage, \(ratio(theirs, ours)) SQLite")
+        printLine(
+            "create and add, with the commit", Double(count) / clock, "objects/s",
+            "\(ratio(below.creatingClock, clock)) storage, \(ratio(theirClock, clock)) SQLite")
+        printLine(
+            "the same by processor time", Double(count) / ours, "objects/s",
+            "\(ratio(below.creating, ours)) storage, \(ratio(theirs, ours)) SQLite")
     }
 
     private static func looping(_ realm: Realm, _ below: StorageLevel, _ sqlite: SQLitePeer, _ count: Int) throws {
@@ -144,13 +148,16 @@ enum ObjectBenchmark {
             for _ in 0..<reads { sum &+= item.age }
             keep(sum)
         }
-        printLine("read an int of a managed object", int / Double(reads), "s", "\(ratio(below.read, int / Double(reads))) storage")
+        printLine(
+            "read an int of a managed object", int / Double(reads), "s", "\(ratio(below.read, int / Double(reads))) storage")
         let text = busy {
             var sum = 0
             for _ in 0..<reads { sum &+= item.name.utf8.count }
             keep(sum)
         }
-        printLine("read a string of a managed object", text / Double(reads), "s", "\(ratio(below.readText, text / Double(reads))) storage")
+        printLine(
+            "read a string of a managed object", text / Double(reads), "s",
+            "\(ratio(below.readText, text / Double(reads))) storage")
     }
 
     private static func lookingUp(_ realm: Realm, _ sqlite: SQLitePeer, _ count: Int) throws {
@@ -177,11 +184,15 @@ enum ObjectBenchmark {
         let results = realm.objects(BenchmarkItem.self)
         let clock = try seconds { try realm.write { for item in results { item.age &+= 1 } } }
         let theirs = seconds { sqlite.run("UPDATE item SET age = age + 1") }
-        printLine("change an int of every object, with the commit", Double(count) / clock, "objects/s", "\(ratio(theirs, clock)) SQLite")
+        printLine(
+            "change an int of every object, with the commit", Double(count) / clock, "objects/s", "\(ratio(theirs, clock)) SQLite"
+        )
         var loop = 0.0
         let again = try busy(3) { try realm.write { loop = busy(1) { for item in results { item.age &+= 1 } } } }
         let under = try below.changing()
-        printLine("the same by processor time", Double(count) / again, "objects/s", "\(ratio(under, again)) storage; the loop alone \(short(loop / Double(count)))s/object")
+        printLine(
+            "the same by processor time", Double(count) / again, "objects/s",
+            "\(ratio(under, again)) storage; the loop alone \(short(loop / Double(count)))s/object")
         let text = try busy(1) { try realm.write { for item in results { item.name = "other" } } }
         printLine("change a string of every object", Double(count) / text, "objects/s")
     }
@@ -194,7 +205,9 @@ enum ObjectBenchmark {
             box.items.append(objectsIn: realm.objects(BenchmarkItem.self).prefix(100_000))
         }
         let numbers = box.numbers, items = box.items
-        func line(_ name: String, _ body: () -> Int) { printLine(name, busy { keep(body()) } / Double(numbers.count), "s/element") }
+        func line(_ name: String, _ body: () -> Int) {
+            printLine(name, busy { keep(body()) } / Double(numbers.count), "s/element")
+        }
         line("list[i] of ints") { (0..<numbers.count).reduce(0) { $0 &+ numbers[$1] } }
         line("loop over a list of ints") { numbers.reduce(0) { $0 &+ $1 } }
         line("list[i] of objects, one int") { (0..<items.count).reduce(0) { $0 &+ items[$1].age } }
@@ -207,7 +220,9 @@ enum ObjectBenchmark {
         let theirFilter = busy(3) { keep(sqlite.number("SELECT count(*) FROM item WHERE age >= 50 AND name LIKE '%7%'")) }
         printLine("count of a filter on int and string", filter, "s", "\(ratio(theirFilter, filter)) SQLite")
         let sort = busy(3) { keep(results.sorted(byKeyPath: "age").last?.id) }
-        let theirSort = busy(3) { keep(sqlite.number("SELECT id FROM (SELECT id FROM item ORDER BY age) LIMIT 1 OFFSET \(count - 1)")) }
+        let theirSort = busy(3) {
+            keep(sqlite.number("SELECT id FROM (SELECT id FROM item ORDER BY age) LIMIT 1 OFFSET \(count - 1)"))
+        }
         printLine("sort by an int", sort, "s", "\(ratio(theirSort, sort)) SQLite")
         let sum = busy { keep(results.sum(of: \.age) as Int) }
         let theirSum = busy(3) { keep(sqlite.number("SELECT sum(age) FROM item")) }
@@ -221,13 +236,16 @@ enum ObjectBenchmark {
             let token = observes ? results.filter("age > 1000000").observe { _ in } : nil
             for round in 0..<200 {
                 guard let item = realm.object(ofType: BenchmarkItem.self, forPrimaryKey: round) else { continue }
-                times.append(try seconds {
-                    try realm.write { item.age = round }
-                    realm.refresh()
-                })
+                times.append(
+                    try seconds {
+                        try realm.write { item.age = round }
+                        realm.refresh()
+                    })
             }
             token?.invalidate()
-            printLine(observes ? "the same with an observer of a filter" : "commit of one change and refresh", times.sorted()[times.count / 2], "s")
+            printLine(
+                observes ? "the same with an observer of a filter" : "commit of one change and refresh",
+                times.sorted()[times.count / 2], "s")
         }
     }
 }
@@ -263,8 +281,10 @@ private struct StorageLevel {
         creatingClock = clock
         let reading = try store.beginRead()
         defer { reading.end() }
-        guard let table = try reading.group.table(ofClass: "Item"), let age = table.column(named: "age"), let id = table.column(named: "id"),
-              let name = table.column(named: "name"), let row = try table.object(at: 0) else { return }
+        guard let table = try reading.group.table(ofClass: "Item"), let age = table.column(named: "age"),
+            let id = table.column(named: "id"),
+            let name = table.column(named: "name"), let row = try table.object(at: 0)
+        else { return }
         func sum(_ body: (ObjectRow) throws -> Int64) throws -> Double {
             try ObjectBenchmark.busy {
                 var sum: Int64 = 0
@@ -276,16 +296,18 @@ private struct StorageLevel {
         loopOfTwo = try sum { try $0.int(age) &+ $0.int(id) }
         loopOfText = try sum { try $0.int(age) &+ Int64($0.string(name)?.utf8.count ?? 0) }
         let reads = 5_000_000
-        read = try ObjectBenchmark.busy {
-            var sum: Int64 = 0
-            for _ in 0..<reads { sum &+= try row.int(age) }
-            keep(sum)
-        } / Double(reads)
-        readText = try ObjectBenchmark.busy {
-            var sum = 0
-            for _ in 0..<reads { sum &+= try row.string(name)?.utf8.count ?? 0 }
-            keep(sum)
-        } / Double(reads)
+        read =
+            try ObjectBenchmark.busy {
+                var sum: Int64 = 0
+                for _ in 0..<reads { sum &+= try row.int(age) }
+                keep(sum)
+            } / Double(reads)
+        readText =
+            try ObjectBenchmark.busy {
+                var sum = 0
+                for _ in 0..<reads { sum &+= try row.string(name)?.utf8.count ?? 0 }
+                keep(sum)
+            } / Double(reads)
     }
 
     /// Processor time of a transaction that changes an int of every object.

@@ -48,7 +48,8 @@ final class SQLitePeer {
         sqlite3_reset(update)
     }
 
-    /// Goes through the rows of a query: the sum of its first column and, of a second one, of its numbers or the lengths of its texts.
+    /// Goes through the rows of a query: the sum of its first column and, of a second one, of its numbers or the lengths of its
+    /// texts.
     func sum(_ sql: String) -> Int64 {
         var statement: OpaquePointer?
         sqlite3_prepare_v2(database, sql, -1, &statement, nil)

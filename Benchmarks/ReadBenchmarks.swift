@@ -7,7 +7,9 @@ enum ReadBenchmarks {
         printTitle("Reading \(count) objects (primary key, int, string)")
         let opening = try median(51) {
             let file = try ImmutableFile(path: path)
-            guard let table = try file.group.table(ofClass: "Item"), let row = try table.object(at: count / 2) else { fatalError("the benchmark's own file lacks its table") }
+            guard let table = try file.group.table(ofClass: "Item"), let row = try table.object(at: count / 2) else {
+                fatalError("the benchmark's own file lacks its table")
+            }
             keep(try row.int(table.column(named: "age")!))
         }
         printLine("open and first read, no session", opening, "s")
@@ -26,7 +28,8 @@ enum ReadBenchmarks {
         let everything = try median(3) {
             var sum: Int64 = 0, bytes = 0
             try table.forEachLeaf { leaf in
-                let ids = try leaf.leaf(IntLeaf.self, id), ages = try leaf.leaf(IntLeaf.self, age), names = try leaf.leaf(StringLeaf.self, name)
+                let ids = try leaf.leaf(IntLeaf.self, id), ages = try leaf.leaf(IntLeaf.self, age),
+                    names = try leaf.leaf(StringLeaf.self, name)
                 for i in 0..<leaf.count {
                     sum &+= ids.unchecked(i) &+ ages.unchecked(i)
                     bytes &+= try names.bytes(i)?.count ?? 0

@@ -101,18 +101,21 @@ enum WriteBenchmarks {
             try makeItems(store)
             let ours = try seconds { try changeItems(store, count) }
             let group = durability == .full ? 100 : 0
-            let grouped = try group == 0 ? 0 : seconds {
-                for first in stride(from: 0, to: count, by: group) {
-                    let transaction = try store.beginWrite()
-                    for i in first..<first + group {
-                        let items = try transaction.editor.editor(named: "class_Item")
-                        try items.setInt(items.column(named: "age"), of: ObjectKey(Int64(i % 1000)), to: Int64(i))
-                        try transaction.commitAndContinue(syncing: false)
+            let grouped =
+                try group == 0
+                ? 0
+                : seconds {
+                    for first in stride(from: 0, to: count, by: group) {
+                        let transaction = try store.beginWrite()
+                        for i in first..<first + group {
+                            let items = try transaction.editor.editor(named: "class_Item")
+                            try items.setInt(items.column(named: "age"), of: ObjectKey(Int64(i % 1000)), to: Int64(i))
+                            try transaction.commitAndContinue(syncing: false)
+                        }
+                        try transaction.sync()
+                        transaction.rollback()
                     }
-                    try transaction.sync()
-                    transaction.rollback()
                 }
-            }
             try store.close()
             let sqlite = SQLitePeer(place.file("small-\(durability.rawValue).sqlite"), isSynchronous: durability == .full)
             for i in 0..<1000 { sqlite.insert(Int64(i), 0, "") }
@@ -127,7 +130,11 @@ enum WriteBenchmarks {
             }
             let n = Double(count)
             printLine("ours, \(label)", n / ours, "commits/s", "\(ratio(theirs, ours)) SQLite, \(ratio(others, ours)) LMDB")
-            if group > 0 { printLine("ours, one sync for each group of \(group)", n / grouped, "commits/s", "\(ratio(others, grouped)) LMDB syncing each") }
+            if group > 0 {
+                printLine(
+                    "ours, one sync for each group of \(group)", n / grouped, "commits/s",
+                    "\(ratio(others, grouped)) LMDB syncing each")
+            }
             printLine("SQLite, \(label)", n / theirs, "commits/s")
             printLine("LMDB, \(label)", n / others, "commits/s")
         }

@@ -6,7 +6,9 @@ enum Verification {
     static func requireSound(_ file: URL) throws {
         let report = try Verifier.verify(try ImmutableFile(path: file.path))
         guard report.isSound else {
-            throw SeedError("\(file.lastPathComponent) is not sound: \(report.findings.first.map { "\($0)" } ?? "\(report.errorCount) errors")")
+            throw SeedError(
+                "\(file.lastPathComponent) is not sound: \(report.findings.first.map { "\($0)" } ?? "\(report.errorCount) errors")"
+            )
         }
     }
 }

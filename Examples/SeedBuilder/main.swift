@@ -8,14 +8,17 @@ func run(_ arguments: [String]) throws -> Int32 {
     var rest = arguments[...]
     while let argument = rest.popFirst() {
         if argument == "--schema-version" {
-            guard let text = rest.popFirst(), let number = UInt64(text), number < .max else { return complain("--schema-version needs a number") }
+            guard let text = rest.popFirst(), let number = UInt64(text), number < .max else {
+                return complain("--schema-version needs a number")
+            }
             schemaVersion = number
         } else {
             operands.append(argument)
         }
     }
     guard operands.count == 2 else { return complain("usage: SeedBuilder INPUT.json OUTPUT.realm [--schema-version N]") }
-    let builder = SeedBuilder(input: URL(fileURLWithPath: operands[0]), output: URL(fileURLWithPath: operands[1]), schemaVersion: schemaVersion)
+    let builder = SeedBuilder(
+        input: URL(fileURLWithPath: operands[0]), output: URL(fileURLWithPath: operands[1]), schemaVersion: schemaVersion)
     let summary = try builder.build()
     print("\(operands[1]): \(summary.topicCount) topics, \(summary.phraseCount) phrases, \(summary.byteCount) bytes, sound")
     return 0

@@ -94,13 +94,15 @@ final class Listener: Sendable {
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         var identity = pthread_t()
         let start = Unmanaged.passRetained(Start(self, notifier))
-        let code = pthread_create(&identity, nil, { argument in
-            guard let argument else { return nil }
-            let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-            Listener.currentIdentity.store(UInt(pthread_self()), ordering: .releasing)
-            CShims_name_thread("realm-notifier")
-            start.listener.run(start.notifier)
-        }, start.toOpaque())
+        let code = pthread_create(
+            &identity, nil,
+            { argument in
+                guard let argument else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                Listener.currentIdentity.store(UInt(pthread_self()), ordering: .releasing)
+                CShims_name_thread("realm-notifier")
+                start.listener.run(start.notifier)
+            }, start.toOpaque())
         if code != 0 {
             start.release()
             onWarning(.noThread(path: path, reason: SystemError(call: "pthread_create", code: code).description))
@@ -116,7 +118,8 @@ final class Listener: Sendable {
             var heardInRow = 0
             while true {
                 let pause = busyMicroseconds.load(ordering: .relaxed)
-                let isBusy = pause > 0 && heardInRow >= Self.busyCount && SystemCalls.monotonicNanoseconds() - heard < Self.busyNanoseconds
+                let isBusy =
+                    pause > 0 && heardInRow >= Self.busyCount && SystemCalls.monotonicNanoseconds() - heard < Self.busyNanoseconds
                 if isBusy { usleep(UInt32(pause)) }
                 let count = wait(tags, until: isBusy ? 0 : notifier.channels.map(\.nextDueNanoseconds).min())
                 for tag in tags[..<count] { handle(tag, notifier) }

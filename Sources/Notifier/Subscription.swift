@@ -44,7 +44,9 @@ final class Subscriber: Sendable {
     /// Held while the closures of the caller run, so that `cancel` can wait for them.
     private let running = Mutex(())
 
-    init(newestVersion: @escaping @Sendable () -> UInt64, handler: (@Sendable (Notifier.Event) -> Void)?, lastSeenVersion: UInt64?) {
+    init(
+        newestVersion: @escaping @Sendable () -> UInt64, handler: (@Sendable (Notifier.Event) -> Void)?, lastSeenVersion: UInt64?
+    ) {
         self.newestVersion = newestVersion
         self.handler = handler
         state = Mutex(State(lastVersion: lastSeenVersion ?? newestVersion()))

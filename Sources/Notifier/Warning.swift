@@ -30,32 +30,43 @@ extension Notifier {
 
 extension Notifier.Warning {
     static func fifoElsewhere(path: String, failures: [String], used: String) -> Self {
-        Self(kind: .fifoElsewhere, path: path, description: "commit notices of \(path) go through \(used), since "
-            + failures.joined(separator: "; ") + ". Programs that do not use this place are heard a little later")
+        Self(
+            kind: .fifoElsewhere, path: path,
+            description: "commit notices of \(path) go through \(used), since "
+                + failures.joined(separator: "; ") + ". Programs that do not use this place are heard a little later")
     }
 
     static func noFIFO(path: String, failures: [String], instead: String) -> Self {
-        Self(kind: .noFIFO, path: path, description: "no FIFO for commit notices of \(path): "
-            + failures.joined(separator: "; ") + ". Instead, \(instead)")
+        Self(
+            kind: .noFIFO, path: path,
+            description: "no FIFO for commit notices of \(path): "
+                + failures.joined(separator: "; ") + ". Instead, \(instead)")
     }
 
     static func noWatches(path: String, error: SystemError, intervalMilliseconds: Int) -> Self {
-        let advice = switch (error.call, error.code) {
-        case ("inotify_add_watch", ENOSPC): " (all watches of this user are taken; raise fs.inotify.max_user_watches)"
-        case ("inotify_init1", EMFILE): " (too many inotify instances or descriptors; raise fs.inotify.max_user_instances)"
-        default: ""
-        }
-        return Self(kind: .noWatches, path: path, description: "no inotify watches for \(path): \(error)\(advice). Instead, the file "
-            + "is looked at every \(intervalMilliseconds) ms")
+        let advice =
+            switch (error.call, error.code) {
+            case ("inotify_add_watch", ENOSPC): " (all watches of this user are taken; raise fs.inotify.max_user_watches)"
+            case ("inotify_init1", EMFILE): " (too many inotify instances or descriptors; raise fs.inotify.max_user_instances)"
+            default: ""
+            }
+        return Self(
+            kind: .noWatches, path: path,
+            description: "no inotify watches for \(path): \(error)\(advice). Instead, the file "
+                + "is looked at every \(intervalMilliseconds) ms")
     }
 
     static func noListener(path: String, reason: String, intervalMilliseconds: Int) -> Self {
-        Self(kind: .noListener, path: path, description: "the notifier cannot wait for descriptors: \(reason). Instead, "
-            + "\(path) and all other files are looked at every \(intervalMilliseconds) ms")
+        Self(
+            kind: .noListener, path: path,
+            description: "the notifier cannot wait for descriptors: \(reason). Instead, "
+                + "\(path) and all other files are looked at every \(intervalMilliseconds) ms")
     }
 
     static func noThread(path: String, reason: String) -> Self {
-        Self(kind: .noListener, path: path, description: "the notifier has no thread: \(reason). Commits to \(path) are seen "
-            + "only when the program looks itself")
+        Self(
+            kind: .noListener, path: path,
+            description: "the notifier has no thread: \(reason). Commits to \(path) are seen "
+                + "only when the program looks itself")
     }
 }

@@ -7,8 +7,8 @@ public typealias PropertyKey = UInt16
 
 /// Objects and projections that lists of user interfaces tell apart by themselves.
 ///
-/// A class without an `id` of its own gets one: the same number for every accessor of an object of a file, another for each instance
-/// that is in no file.
+/// A class without an `id` of its own gets one: the same number for every accessor of an object of a file, another for each
+/// instance that is in no file.
 public protocol ObjectKeyIdentifiable: Identifiable {}
 
 extension ObjectKeyIdentifiable where Self: ObjectBase {

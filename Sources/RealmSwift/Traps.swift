@@ -1,4 +1,5 @@
-/// Stops the process: the caller did what the documentation forbids. The message says what and, where it helps, what to do instead.
+/// Stops the process: the caller did what the documentation forbids. The message says what and, where it helps, what to do
+/// instead.
 ///
 /// In the original these are Objective-C exceptions, which Swift code cannot catch either.
 @inline(never)

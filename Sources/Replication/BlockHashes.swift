@@ -5,9 +5,9 @@ import SystemCalls
 /// What a version holds, as one number for each block of 64 KiB: two versions are compared without having both at hand
 /// (mirroring.md 8.3).
 ///
-/// A block's hash is XXH3-64 over the parts of it that are in use, each with its place and length: free space, whose content means
-/// nothing, does not count. Where two versions' hashes of a block are equal, the used bytes there are the same; for damage and chance,
-/// not against somebody who makes them equal on purpose.
+/// A block's hash is XXH3-64 over the parts of it that are in use, each with its place and length: free space, whose content
+/// means nothing, does not count. Where two versions' hashes of a block are equal, the used bytes there are the same; for damage
+/// and chance, not against somebody who makes them equal on purpose.
 public struct BlockHashes: Equatable, Sendable {
     public static let blockByteCount = 65_536
     /// The version that was hashed.
@@ -37,7 +37,8 @@ public struct BlockHashes: Equatable, Sendable {
     /// Hashes the blocks of `blocks` in ascending order.
     /// - Parameter used: ascending, not touching.
     static func hash(
-        _ memory: Memory, _ used: [Range<Int>], blocks: some Sequence<Int>, givesBack: Bool = false, _ body: (_ block: Int, _ hash: UInt64) -> Void
+        _ memory: Memory, _ used: [Range<Int>], blocks: some Sequence<Int>, givesBack: Bool = false,
+        _ body: (_ block: Int, _ hash: UInt64) -> Void
     ) throws {
         let hasher = Checksum.Narrow()
         var i = 0
@@ -59,11 +60,12 @@ public struct BlockHashes: Equatable, Sendable {
 
     // MARK: As bytes
 
-    private static let magic: UInt64 = 0x3130_3030_4853_4252 // "RBSH0001"
+    private static let magic: UInt64 = 0x3130_3030_4853_4252  // "RBSH0001"
 
     /// magic, version, top ref, logical size, count, the hashes, XXH3-64 of all before; little-endian words.
     public func encoded() -> [UInt8] {
-        let words = [Self.magic, snapshot.version, UInt64(snapshot.topRef), UInt64(snapshot.logicalSize), UInt64(hashes.count)] + hashes
+        let words =
+            [Self.magic, snapshot.version, UInt64(snapshot.topRef), UInt64(snapshot.logicalSize), UInt64(hashes.count)] + hashes
         var out = words.withUnsafeBytes { Array($0) }
         let sum = out.withUnsafeBytes { Checksum.xxh3($0) }
         withUnsafeBytes(of: sum) { out.append(contentsOf: $0) }
@@ -73,10 +75,14 @@ public struct BlockHashes: Equatable, Sendable {
     /// Nil where the bytes are not what `encoded` gives.
     public init?(encoded bytes: [UInt8]) {
         guard bytes.count >= 48, bytes.count % 8 == 0 else { return nil }
-        let words = bytes.withUnsafeBytes { p in (0..<bytes.count / 8).map { p.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) } }
+        let words = bytes.withUnsafeBytes { p in
+            (0..<bytes.count / 8).map { p.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+        }
         let sum = bytes.withUnsafeBytes { Checksum.xxh3(UnsafeRawBufferPointer(rebasing: $0[..<(bytes.count - 8)])) }
-        guard words[0] == Self.magic, words[words.count - 1] == sum, words[4] == UInt64(words.count - 6), words[2] < 1 << 56, words[3] < 1 << 56,
-              Self.blockCount(Int(words[3])) == words.count - 6 else { return nil }
+        guard words[0] == Self.magic, words[words.count - 1] == sum, words[4] == UInt64(words.count - 6), words[2] < 1 << 56,
+            words[3] < 1 << 56,
+            Self.blockCount(Int(words[3])) == words.count - 6
+        else { return nil }
         snapshot = Snapshot(version: words[1], topRef: Int(words[2]), logicalSize: Int(words[3]))
         hashes = Array(words[5..<(words.count - 1)])
     }
@@ -84,8 +90,8 @@ public struct BlockHashes: Equatable, Sendable {
 
 /// The difference of two versions by content, for when no free list tells it: the older one is held by nobody any more.
 ///
-/// The result must never be applied to a file that somebody has open: without a hold on the older version new bytes may lie on live
-/// bytes of it. It goes into a new file, which replaces the old one when nobody is there.
+/// The result must never be applied to a file that somebody has open: without a hold on the older version new bytes may lie on
+/// live bytes of it. It goes into a new file, which replaces the old one when nobody is there.
 public enum ContentDifference {
     /// The used bytes of a version that a holder of another one, known by its hashes, lacks.
     ///
@@ -98,11 +104,14 @@ public enum ContentDifference {
     ) throws -> (ranges: [Range<Int>], hashes: BlockHashes) {
         let fresh = try BlockHashes(memory: memory, snapshot: snapshot, extents: extents)
         var differing: [Range<Int>] = []
-        for block in fresh.hashes.indices where block >= older.hashes.count || dirty.contains(block) || fresh.hashes[block] != older.hashes[block] {
+        for block in fresh.hashes.indices
+        where block >= older.hashes.count || dirty.contains(block) || fresh.hashes[block] != older.hashes[block] {
             let low = block * BlockHashes.blockByteCount
             if let last = differing.last, last.upperBound == low {
                 differing[differing.count - 1] = last.lowerBound..<low + BlockHashes.blockByteCount
-            } else { differing.append(low..<low + BlockHashes.blockByteCount) }
+            } else {
+                differing.append(low..<low + BlockHashes.blockByteCount)
+            }
         }
         return (RangeSet.intersection(extents.usedRanges(), differing), fresh)
     }
@@ -123,7 +132,9 @@ struct TrackedHashes {
 
     private mutating func mark(_ range: Range<Int>) {
         guard !range.isEmpty else { return }
-        for block in range.lowerBound / BlockHashes.blockByteCount...(range.upperBound - 1) / BlockHashes.blockByteCount { dirty.insert(block) }
+        for block in range.lowerBound / BlockHashes.blockByteCount...(range.upperBound - 1) / BlockHashes.blockByteCount {
+            dirty.insert(block)
+        }
     }
 
     /// Hashes anew what has changed. `memory` shows the version that the last step led to.
@@ -141,15 +152,16 @@ struct TrackedHashes {
 }
 
 extension ContentDifference {
-    /// Makes a file of an older file and a difference: every byte that the version uses comes from the one or the other. Synced, and
-    /// under a name of its own: whoever calls this gives it the old one's name when nobody has that open.
+    /// Makes a file of an older file and a difference: every byte that the version uses comes from the one or the other. Synced,
+    /// and under a name of its own: whoever calls this gives it the old one's name when nobody has that open.
     ///
     /// - Parameters:
     ///   - path: must not exist.
     ///   - older: the file whose hashes the difference was made against; nobody may write to it meanwhile.
     ///   - ranges: as `ranges` gave them; `bytes` hands over the content of one of them.
     ///   - checking: hashes of the version, to be compared with what came out; nil to believe it.
-    /// - Throws: `ArchiveError.unsound` where the result has other hashes: the older file is not what was hashed. No file is left then.
+    /// - Throws: `ArchiveError.unsound` where the result has other hashes: the older file is not what was hashed. No file is left
+    ///   then.
     public static func makeFile(
         _ path: String, from older: String, snapshot: Snapshot, ranges: [Range<Int>], checking expected: BlockHashes? = nil,
         bytes: (Range<Int>) throws -> UnsafeRawBufferPointer
@@ -177,8 +189,10 @@ extension ContentDifference {
             if let expected {
                 let mapping = try FileMapping.open(path: path)
                 let extents = try FreeExtents(memory: mapping.memory, snapshot: snapshot)
-                guard try BlockHashes(memory: mapping.memory, snapshot: snapshot, extents: extents).hashes == expected.hashes else {
-                    throw ArchiveError.unsound(path: path, reason: "\(older) is not the file that the difference was made against")
+                guard try BlockHashes(memory: mapping.memory, snapshot: snapshot, extents: extents).hashes == expected.hashes
+                else {
+                    throw ArchiveError.unsound(
+                        path: path, reason: "\(older) is not the file that the difference was made against")
                 }
             }
         } catch {

@@ -18,7 +18,9 @@ public final class Compressor {
     }
 
     /// The compressed form of `plain`.
-    public func compress(_ plain: UnsafeRawBufferPointer, prefix: UnsafeRawBufferPointer? = nil, level: Int32 = 3) throws -> [UInt8] {
+    public func compress(_ plain: UnsafeRawBufferPointer, prefix: UnsafeRawBufferPointer? = nil, level: Int32 = 3) throws
+        -> [UInt8]
+    {
         ZSTD_CCtx_reset(compression, ZSTD_reset_session_and_parameters)
         ZSTD_CCtx_setParameter(compression, ZSTD_c_compressionLevel, level)
         // The window must reach from the end of the content back to the beginning of the prefix.
@@ -36,7 +38,9 @@ public final class Compressor {
     }
 
     /// The plain form, which must have exactly `byteCount` bytes. The caller has bounded `byteCount`.
-    public func decompress(_ stored: UnsafeRawBufferPointer, byteCount: Int, prefix: UnsafeRawBufferPointer? = nil) throws -> [UInt8] {
+    public func decompress(_ stored: UnsafeRawBufferPointer, byteCount: Int, prefix: UnsafeRawBufferPointer? = nil) throws
+        -> [UInt8]
+    {
         ZSTD_DCtx_reset(decompression, ZSTD_reset_session_and_parameters)
         ZSTD_DCtx_setParameter(decompression, ZSTD_d_windowLogMax, 27)
         if let prefix, !prefix.isEmpty { try check(ZSTD_DCtx_refPrefix(decompression, prefix.baseAddress, prefix.count)) }

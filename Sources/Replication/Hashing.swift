@@ -21,7 +21,9 @@ public final class SHA256Hash {
     /// The digest of all that was fed; the hash can not be used afterwards.
     public func finish() -> Digest {
         var digest = Digest()
-        withUnsafeMutableBytes(of: &digest.words) { _ = EVP_DigestFinal_ex(context, $0.bindMemory(to: UInt8.self).baseAddress, nil) }
+        withUnsafeMutableBytes(of: &digest.words) {
+            _ = EVP_DigestFinal_ex(context, $0.bindMemory(to: UInt8.self).baseAddress, nil)
+        }
         return digest
     }
 }
@@ -31,8 +33,10 @@ public struct Digest: Hashable, Sendable, CustomStringConvertible {
     var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
     public init() {}
     public init(_ p: UnsafeRawPointer) {
-        words = (p.loadUnaligned(as: UInt64.self), p.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
-                 p.loadUnaligned(fromByteOffset: 16, as: UInt64.self), p.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
+        words = (
+            p.loadUnaligned(as: UInt64.self), p.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
+            p.loadUnaligned(fromByteOffset: 16, as: UInt64.self), p.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
+        )
     }
     public init?(hexadecimal text: String) {
         let digits = Array(text.utf8)

@@ -33,7 +33,7 @@ public struct SegmentHead: Equatable, Sendable {
     }
 
     public static let byteCount = 232
-    public static let magic: UInt64 = 0x3130_3030_4745_5352 // "RSEG0001"
+    public static let magic: UInt64 = 0x3130_3030_4745_5352  // "RSEG0001"
 
     public var flags: Flags = []
     /// Random, new with every image, resynchronisation or promotion.
@@ -101,8 +101,12 @@ public struct SegmentHead: Equatable, Sendable {
             return Int(v)
         }
         guard word(0) == Self.magic else { throw SegmentError.malformed("no segment: the magic bytes are missing") }
-        guard p.loadUnaligned(fromByteOffset: 8, as: UInt32.self) == Self.byteCount else { throw SegmentError.malformed("head of another length") }
-        guard Checksum.xxh3(UnsafeRawBufferPointer(rebasing: bytes[..<224])) == word(224) else { throw SegmentError.checksum("head") }
+        guard p.loadUnaligned(fromByteOffset: 8, as: UInt32.self) == Self.byteCount else {
+            throw SegmentError.malformed("head of another length")
+        }
+        guard Checksum.xxh3(UnsafeRawBufferPointer(rebasing: bytes[..<224])) == word(224) else {
+            throw SegmentError.checksum("head")
+        }
         flags = Flags(rawValue: p.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
         guard flags.isSubset(of: .known) else { throw SegmentError.malformed("unknown flags \(flags.rawValue)") }
         lineage = (word(16), word(24))
@@ -121,11 +125,21 @@ public struct SegmentHead: Equatable, Sendable {
         parentChain = Digest(p + 136)
         chain = Digest(p + 168)
         contentChecksum = (word(200), word(208))
-        guard rangeTableByteCount >= 2 * Int(rangeCount), rangeTableByteCount <= 20 * Int(rangeCount) else { throw SegmentError.malformed("range table of \(rangeTableByteCount) bytes for \(rangeCount) ranges") }
-        guard plainByteCount <= this.logicalSize, flags.contains(.compressed) || storedByteCount == plainByteCount else { throw SegmentError.malformed("payload of \(plainByteCount) bytes, stored as \(storedByteCount)") }
-        guard storedByteCount <= plainByteCount + plainByteCount / 128 + 4096 else { throw SegmentError.malformed("payload stored in more bytes than it has") }
-        guard this.topRef % 8 == 0, this.topRef == 0 || (this.topRef >= 24 && this.topRef < this.logicalSize), this.logicalSize >= 24, this.logicalSize % 8 == 0 else { throw SegmentError.malformed("top ref \(this.topRef) in \(this.logicalSize) bytes") }
-        guard flags.contains(.image) || this.version > parent.version else { throw SegmentError.malformed("version \(this.version) after \(parent.version)") }
+        guard rangeTableByteCount >= 2 * Int(rangeCount), rangeTableByteCount <= 20 * Int(rangeCount) else {
+            throw SegmentError.malformed("range table of \(rangeTableByteCount) bytes for \(rangeCount) ranges")
+        }
+        guard plainByteCount <= this.logicalSize, flags.contains(.compressed) || storedByteCount == plainByteCount else {
+            throw SegmentError.malformed("payload of \(plainByteCount) bytes, stored as \(storedByteCount)")
+        }
+        guard storedByteCount <= plainByteCount + plainByteCount / 128 + 4096 else {
+            throw SegmentError.malformed("payload stored in more bytes than it has")
+        }
+        guard this.topRef % 8 == 0, this.topRef == 0 || (this.topRef >= 24 && this.topRef < this.logicalSize),
+            this.logicalSize >= 24, this.logicalSize % 8 == 0
+        else { throw SegmentError.malformed("top ref \(this.topRef) in \(this.logicalSize) bytes") }
+        guard flags.contains(.image) || this.version > parent.version else {
+            throw SegmentError.malformed("version \(this.version) after \(parent.version)")
+        }
     }
 
     /// Bytes 0..135 as they enter the chain hash.
@@ -193,7 +207,9 @@ public struct Segment: Equatable, Sendable {
         if let compressor, !payload.isEmpty {
             let compressed: [UInt8]
             if let prefix {
-                compressed = try payload.withUnsafeBytes { p in try prefix.bytes.withUnsafeBytes { try compressor.compress(p, prefix: $0) } }
+                compressed = try payload.withUnsafeBytes { p in
+                    try prefix.bytes.withUnsafeBytes { try compressor.compress(p, prefix: $0) }
+                }
             } else {
                 compressed = try payload.withUnsafeBytes { try compressor.compress($0) }
             }
@@ -223,9 +239,13 @@ public struct Segment: Equatable, Sendable {
 
     /// Checks head, table and checksum, then the chain hash, before anything is believed (mirroring.md section 4).
     /// - Parameter prefix: gives the prefix that the head's flags name.
-    public init(encoded bytes: UnsafeRawBufferPointer, compressor: Compressor, prefix: (SegmentHead) throws -> [UInt8] = { _ in [] }) throws {
+    public init(
+        encoded bytes: UnsafeRawBufferPointer, compressor: Compressor, prefix: (SegmentHead) throws -> [UInt8] = { _ in [] }
+    ) throws {
         let head = try SegmentHead(bytes)
-        guard head.plainByteCount <= Self.payloadByteCountMax else { throw SegmentError.tooLarge(byteCount: head.plainByteCount, limit: Self.payloadByteCountMax) }
+        guard head.plainByteCount <= Self.payloadByteCountMax else {
+            throw SegmentError.tooLarge(byteCount: head.plainByteCount, limit: Self.payloadByteCountMax)
+        }
         let needed = SegmentHead.byteCount + Self.contentByteCount(head)
         guard bytes.count == needed else { throw SegmentError.truncated(needed: needed, found: bytes.count) }
         let content = UnsafeRawBufferPointer(rebasing: bytes[SegmentHead.byteCount...])
@@ -233,19 +253,23 @@ public struct Segment: Equatable, Sendable {
         checksum.update(content)
         guard checksum.finish() == head.contentChecksum else { throw SegmentError.checksum("content") }
         let table = UnsafeRawBufferPointer(rebasing: content[..<head.rangeTableByteCount])
-        ranges = try RangeTable.decode(table, count: Int(head.rangeCount), logicalSize: head.this.logicalSize, byteCount: head.plainByteCount)
+        ranges = try RangeTable.decode(
+            table, count: Int(head.rangeCount), logicalSize: head.this.logicalSize, byteCount: head.plainByteCount)
         let stored = UnsafeRawBufferPointer(rebasing: content[head.rangeTableByteCount...])
         if head.flags.contains(.compressed) {
             if head.flags.isDisjoint(with: [.listsPrefix, .payloadPrefix]) {
                 payload = try compressor.decompress(stored, byteCount: head.plainByteCount)
             } else {
-                payload = try prefix(head).withUnsafeBytes { try compressor.decompress(stored, byteCount: head.plainByteCount, prefix: $0) }
+                payload = try prefix(head).withUnsafeBytes {
+                    try compressor.decompress(stored, byteCount: head.plainByteCount, prefix: $0)
+                }
             }
         } else {
             payload = Array(stored)
         }
         let plain = payload
-        guard Segment.chain(head, table: Array(table), feed: { hash in plain.withUnsafeBytes { hash.update($0) } }) == head.chain else { throw SegmentError.checksum("chain") }
+        guard Segment.chain(head, table: Array(table), feed: { hash in plain.withUnsafeBytes { hash.update($0) } }) == head.chain
+        else { throw SegmentError.checksum("chain") }
         var normal = head
         normal.flags.subtract(.storage)
         normal.storedByteCount = normal.plainByteCount
@@ -297,15 +321,21 @@ enum RangeTable {
         var total = 0
         for i in 0..<count {
             let gap = try number(), length = try number()
-            guard gap <= logicalSize >> 3, length > 0, length <= logicalSize >> 3 else { throw SegmentError.malformed("range \(i) is out of bounds") }
+            guard gap <= logicalSize >> 3, length > 0, length <= logicalSize >> 3 else {
+                throw SegmentError.malformed("range \(i) is out of bounds")
+            }
             let low = end + gap << 3
             let high = low + length << 3
-            guard i == 0 ? low >= 24 : gap > 0, high <= logicalSize else { throw SegmentError.malformed("range \(i), [\(low), \(high)), is out of order or bounds") }
+            guard i == 0 ? low >= 24 : gap > 0, high <= logicalSize else {
+                throw SegmentError.malformed("range \(i), [\(low), \(high)), is out of order or bounds")
+            }
             ranges.append(low..<high)
             total += high - low
             end = high
         }
-        guard at == bytes.count, total == byteCount else { throw SegmentError.malformed("ranges of \(total) bytes for a payload of \(byteCount)") }
+        guard at == bytes.count, total == byteCount else {
+            throw SegmentError.malformed("ranges of \(total) bytes for a payload of \(byteCount)")
+        }
         return ranges
     }
 }

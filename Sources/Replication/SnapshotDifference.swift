@@ -94,7 +94,11 @@ public struct FreeExtents: Equatable, Sendable {
         var i = 0
         let count = positions.count
         func append(_ low: Int, _ high: Int) {
-            if let last = out.last, last.upperBound == low { out[out.count - 1] = last.lowerBound..<high } else { out.append(low..<high) }
+            if let last = out.last, last.upperBound == low {
+                out[out.count - 1] = last.lowerBound..<high
+            } else {
+                out.append(low..<high)
+            }
         }
         for k in 0...newer.positions.count {
             let isEnd = k == newer.positions.count
@@ -159,7 +163,9 @@ public enum DifferenceWalk {
         let limit = newer.logicalSize / 8 + 1
         while let ref = pending.popLast() {
             visited += 1
-            if visited > limit { throw FormatError(ref: newer.topRef, "the tree has more nodes than the file has room for: a cycle") }
+            if visited > limit {
+                throw FormatError(ref: newer.topRef, "the tree has more nodes than the file has room for: a cycle")
+            }
             let node = try memory.node(ref)
             let range = ref..<ref + node.byteCount
             guard older.contains([range]) else { continue }
@@ -175,7 +181,11 @@ public enum DifferenceWalk {
         found.sort { $0.lowerBound < $1.lowerBound }
         var out: [Range<Int>] = []
         for r in found {
-            if let last = out.last, last.upperBound == r.lowerBound { out[out.count - 1] = last.lowerBound..<r.upperBound } else { out.append(r) }
+            if let last = out.last, last.upperBound == r.lowerBound {
+                out[out.count - 1] = last.lowerBound..<r.upperBound
+            } else {
+                out.append(r)
+            }
         }
         return out
     }

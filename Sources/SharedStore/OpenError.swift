@@ -50,10 +50,11 @@ public enum OpenError: Error, Equatable, Sendable, CustomStringConvertible {
     public var path: String {
         switch self {
         case .fileNotFound(let path), .permissionDenied(let path, _), .isDirectory(let path), .notARegularFile(let path),
-             .tooSmall(let path, _, _), .oddSize(let path, _), .notARealm(let path, _), .truncated(let path, _, _, _),
-             .damaged(let path, _), .unsupportedFormat(let path, _), .upgradeRequired(let path, _),
-             .incompatibleHistory(let path, _, _), .incompatibleHistorySchema(let path, _, _), .badKeyLength(let path, _),
-             .decryptionFailed(let path, _, _), .notEncrypted(let path): path
+            .tooSmall(let path, _, _), .oddSize(let path, _), .notARealm(let path, _), .truncated(let path, _, _, _),
+            .damaged(let path, _), .unsupportedFormat(let path, _), .upgradeRequired(let path, _),
+            .incompatibleHistory(let path, _, _), .incompatibleHistorySchema(let path, _, _), .badKeyLength(let path, _),
+            .decryptionFailed(let path, _, _), .notEncrypted(let path):
+            path
         case .system(let error): error.path
         }
     }

@@ -5,7 +5,9 @@ package final class SnapshotReader: Sendable {
 
     init(_ view: FileView, previous: Group? = nil) throws {
         snapshot = view.snapshot
-        group = try Group(memory: view.memory, topRef: view.snapshot.topRef, format: Int(FileHeader.currentFormat), owner: view, previous: previous)
+        group = try Group(
+            memory: view.memory, topRef: view.snapshot.topRef, format: Int(FileHeader.currentFormat), owner: view,
+            previous: previous)
     }
 
     init(_ file: ImmutableFile) {
@@ -59,7 +61,9 @@ public final class ReadTransaction {
     ///   `group` is still the old version. If it throws, the transaction stays where it is.
     /// - Returns: false where there was nothing newer.
     @discardableResult
-    public func refresh(_ observe: ((_ version: UInt64, _ changeset: UnsafeRawBufferPointer) throws -> Void)? = nil) throws -> Bool {
+    public func refresh(_ observe: ((_ version: UInt64, _ changeset: UnsafeRawBufferPointer) throws -> Void)? = nil) throws
+        -> Bool
+    {
         precondition(!hasEnded, "the read transaction has ended; begin another one")
         guard let held = lock, held.kind == .live, let participant = store.participant else { return false }
         return try advance(to: try participant.acquireNewest(.live), observe)
@@ -91,7 +95,8 @@ public final class ReadTransaction {
             // The old version is held until the new one is bound, so that what is the same in both is known by its ref.
             let target = try store.reader(of: next.snapshot, previous: reader.group)
             if let observe {
-                let history = try HistoryReader(memory: target.group.memory, topRef: next.snapshot.topRef, version: next.snapshot.version)
+                let history = try HistoryReader(
+                    memory: target.group.memory, topRef: next.snapshot.topRef, version: next.snapshot.version)
                 var version = old.snapshot.version
                 try history.forEachChangeset(since: version) {
                     version += 1

@@ -4,9 +4,9 @@ import Synchronization
 extension Store {
     /// Hears of the commits of all processes, this one among them, and of what happens to the file.
     ///
-    /// Three ways to consume the events, of which any number may be used at once: `handler`, `Subscription.events` as an asynchronous
-    /// sequence, and `Subscription.eventDescriptor()` for a loop that waits with `poll` or `epoll`. Several commits may come as one
-    /// event; a reader that wants each of them follows the history with `ReadTransaction.advance`.
+    /// Three ways to consume the events, of which any number may be used at once: `handler`, `Subscription.events` as an
+    /// asynchronous sequence, and `Subscription.eventDescriptor()` for a loop that waits with `poll` or `epoll`. Several commits
+    /// may come as one event; a reader that wants each of them follows the history with `ReadTransaction.advance`.
     ///
     /// The store stays open as long as the subscription. Where the session cannot be asked for a moment, nothing is told then.
     ///
@@ -16,7 +16,8 @@ extension Store {
         options: Notifier.Options = Notifier.Options(), handler: (@Sendable (Notifier.Event) -> Void)? = nil
     ) -> Subscription {
         let last = LastVersion(options.lastSeenVersion ?? (try? newestVersion()) ?? 0)
-        return Notifier.shared.subscribe(path: path, options: options, newestVersion: { last.take(try? self.newestVersion()) }, handler: handler)
+        return Notifier.shared.subscribe(
+            path: path, options: options, newestVersion: { last.take(try? self.newestVersion()) }, handler: handler)
     }
 }
 

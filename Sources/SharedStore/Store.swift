@@ -31,11 +31,13 @@ public final class Store: Sendable {
 
     /// Opens the database at `path`, alone or together with whoever has it open.
     ///
-    /// - Throws: `OpenError` where the file is at fault, `SessionError` where the others or a side file are, `SystemError` for anything
-    ///   else. Nothing is left open.
+    /// - Throws: `OpenError` where the file is at fault, `SessionError` where the others or a side file are, `SystemError` for
+    ///   anything else. Nothing is left open.
     public static func open(_ path: String, _ options: StoreOptions = StoreOptions()) throws -> Store {
         if options.access == .immutable {
-            return Store(path: path, options: options, participant: nil, immutable: try ImmutableFile(path: path, key: options.encryptionKey))
+            return Store(
+                path: path, options: options, participant: nil,
+                immutable: try ImmutableFile(path: path, key: options.encryptionKey))
         }
         let participant = try Participant.open(path, options.participantOptions)
         for warning in participant.warnings { options.onWarning(warning) }
@@ -56,21 +58,24 @@ public final class Store: Sendable {
         var options = options
         options.access = .readWrite
         options.durability = .memoryOnly
-        return Store(path: "", options: options, participant: try Participant.openPrivate(options.participantOptions), immutable: nil)
+        return Store(
+            path: "", options: options, participant: try Participant.openPrivate(options.participantOptions), immutable: nil)
     }
 
     /// Leaves the session. A second call does nothing. A store that is given up without `close` closes itself.
     ///
     /// - Parameter force: close although read transactions are open; they must not be used any more.
-    /// - Throws: `SessionError.openTransactions`, and the store stays open. Write transactions, and threads that wait for one, cannot be
-    ///   closed by force.
+    /// - Throws: `SessionError.openTransactions`, and the store stays open. Write transactions, and threads that wait for one,
+    ///   cannot be closed by force.
     public func close(force: Bool = false) throws {
         recent.withLock { $0 = nil }
         try participant?.close(force: force)
     }
 
     private func session() throws -> Participant {
-        guard let participant else { preconditionFailure("an immutable file has one version and no session; check `options.access`") }
+        guard let participant else {
+            preconditionFailure("an immutable file has one version and no session; check `options.access`")
+        }
         return participant
     }
 
@@ -203,7 +208,8 @@ public final class Store: Sendable {
 
     private func writableSession() throws -> Participant {
         let participant = try session()
-        precondition(options.access == .readWrite, "the store was opened for reading only; open it with access .readWrite to write")
+        precondition(
+            options.access == .readWrite, "the store was opened for reading only; open it with access .readWrite to write")
         try participant.checkOpen()
         // A replica that was promoted meanwhile has no state file any more.
         if isReplica, let source = Store.mirroredPath(path) { throw SessionError.replica(path: path, source: source) }
@@ -231,7 +237,9 @@ public final class Store: Sendable {
                 guard let writer else { preconditionFailure("a session without a writer") }
                 try participant.lockFile.settleDeadWriter(writer.file.backend, options.durability)
                 let format = try writer.alignHeader(with: base.snapshot, options.durability)
-                if format != FileHeader.currentFormat && !upgrades { throw OpenError.upgradeRequired(path: path, format: Int(format)) }
+                if format != FileHeader.currentFormat && !upgrades {
+                    throw OpenError.upgradeRequired(path: path, format: Int(format))
+                }
                 writer.settle(participant)
                 return try WriteTransaction(self, participant, writer, base, owner: owner, format: format)
             } catch {
@@ -259,12 +267,13 @@ public final class Store: Sendable {
 
     /// Brings the file to the present format, and its history to the present form, by one commit (coordination.md 3.6).
     ///
-    /// Several processes may come here at once: what is to be done is looked for again when it is our turn to write, and who is second
-    /// finds it done. Who dies on the way leaves the file as it was: the format stands in the header's slot and becomes valid with
-    /// the version that the upgrade made.
+    /// Several processes may come here at once: what is to be done is looked for again when it is our turn to write, and who is
+    /// second finds it done. Who dies on the way leaves the file as it was: the format stands in the header's slot and becomes
+    /// valid with the version that the upgrade made.
     private func upgrade() throws {
         if !options.allowsUpgrade || options.access != .readWrite {
-            throw OpenError.upgradeRequired(path: path, format: Int(participant?.attachedAs.inspection.format ?? FileHeader.currentFormat))
+            throw OpenError.upgradeRequired(
+                path: path, format: Int(participant?.attachedAs.inspection.format ?? FileHeader.currentFormat))
         }
         let participant = try writableSession()
         _ = try participant.writeQueue.acquire(participant.deadline)

@@ -21,11 +21,11 @@ public struct StoreOptions: Sendable {
     public var encryptionKey: EncryptionKey?
     /// Make the file if there is none.
     public var createsFile = true
-    /// A file of an older format, or whose history is older than ours, is changed to the present form when it is opened for writing. Else,
-    /// and where it is opened for reading only, opening fails with `OpenError.upgradeRequired`.
+    /// A file of an older format, or whose history is older than ours, is changed to the present form when it is opened for
+    /// writing. Else, and where it is opened for reading only, opening fails with `OpenError.upgradeRequired`.
     public var allowsUpgrade = true
-    /// Before an upgrade the file is copied to `NAME.vNN.backup.realm` beside it, where the disk has room for it; any later opening
-    /// removes the copy after 93 days. A file of a format that is too new is replaced by such a copy, if there is one.
+    /// Before an upgrade the file is copied to `NAME.vNN.backup.realm` beside it, where the disk has room for it; any later
+    /// opening removes the copy after 93 days. A file of a format that is too new is replaced by such a copy, if there is one.
     public var keepsBackups = true
     /// More versions than this in use at the same time, and no write transaction begins. Nil: no limit.
     public var versionCountMax: Int?

@@ -36,8 +36,8 @@ final class Writer: @unchecked Sendable {
     /// Commits made while an old version was held, since anybody looked whether its holder lives.
     @exclusivity(unchecked) private var commitsBesidePins = 0
 
-    /// Every so many commits beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of commits
-    /// before the watchdog comes by, and the history of all of them is kept for a reader who may be dead.
+    /// Every so many commits beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of
+    /// commits before the watchdog comes by, and the history of all of them is kept for a reader who may be dead.
     func isTimeToLookForDead(_ pinned: PinnedVersions) -> Bool {
         if pinned.versions.count == 1 { return false }
         commitsBesidePins += 1
@@ -81,8 +81,8 @@ final class Writer: @unchecked Sendable {
 
     /// Makes the header point to the version that the session calls its newest (coordination.md 5.5, W5).
     ///
-    /// A writer that died between flip and publishing has left the header ahead of the list: its version never was, and its blocks
-    /// are free for us, so before we write the first of them the header must not need them any more.
+    /// A writer that died between flip and publishing has left the header ahead of the list: its version never was, and its
+    /// blocks are free for us, so before we write the first of them the header must not need them any more.
     /// - Returns: the format of the newest version; the current one where it has no content.
     func alignHeader(with newest: Snapshot, _ durability: Durability) throws -> UInt8 {
         try file.alignHeader(with: newest, durability)
@@ -95,9 +95,9 @@ final class Writer: @unchecked Sendable {
 /// write lock belongs to a thread; only a movable one, whose lock the participant's `WriteLockKeeper` owns, may go from thread to
 /// thread. One that is given up without an end rolls itself back.
 ///
-/// Order of a commit (coordination.md 5.4): changeset, purge, places (C1, C2); control mutex: nodes (C3); syncs and header (C4, C5);
-/// critical flag, version list, flag (C7); control mutex: numbers, waiters (C8); FIFO (C9); lock on the old version (C10); write
-/// mutex (C11). The version is visible to others at C7, when it is durable.
+/// Order of a commit (coordination.md 5.4): changeset, purge, places (C1, C2); control mutex: nodes (C3); syncs and header (C4,
+/// C5); critical flag, version list, flag (C7); control mutex: numbers, waiters (C8); FIFO (C9); lock on the old version (C10);
+/// write mutex (C11). The version is visible to others at C7, when it is durable.
 ///
 /// Crash argument: until C5's flag byte the header shows the old version and nothing of it was overwritten; between C5 and C7 the
 /// header is ahead, which the next writer sets right before it writes (`Writer.alignHeader`); C7 is `VersionList.publish`; what
@@ -116,14 +116,17 @@ public final class WriteTransaction {
     /// The write mutex is held and `base` is a live lock on the newest version; both are ours from here on.
     ///
     /// `format` is that of the version; a commit always writes the current one, so an older one must be upgraded first.
-    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock, owner: WriteLockOwner, format: UInt8) throws {
+    init(_ store: Store, _ participant: Participant, _ writer: Writer, _ base: ReadLock, owner: WriteLockOwner, format: UInt8)
+        throws
+    {
         self.store = store
         self.participant = participant
         self.owner = owner
         self.writer = writer
         self.base = base
         memory = try writer.begin(base.snapshot)
-        editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef, format: format, previous: writer.group(before: base.snapshot))
+        editing = try GroupEditor(
+            arena: memory.arena, topRef: base.snapshot.topRef, format: format, previous: writer.group(before: base.snapshot))
     }
 
     deinit { if isOpen { rollback() } }
@@ -146,7 +149,8 @@ public final class WriteTransaction {
         return participant.writeQueue.someoneWaits
     }
 
-    /// Of a movable transaction: has `expire` called, once, on another thread, where others wait after `patience`; see `WriteLockKeeper`.
+    /// Of a movable transaction: has `expire` called, once, on another thread, where others wait after `patience`; see
+    /// `WriteLockKeeper`.
     package func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void) {
         check()
         if case .keeper = owner { participant.writeLockKeeper.watch(patience: patience, expire) }
@@ -169,7 +173,8 @@ public final class WriteTransaction {
     private func check() {
         precondition(isOpen, "the write transaction has ended; begin another one")
         if case .keeper = owner { return }
-        precondition(pthread_equal(pthread_self(), thread) != 0, "a write transaction belongs to the thread that began it; end it there")
+        precondition(
+            pthread_equal(pthread_self(), thread) != 0, "a write transaction belongs to the thread that began it; end it there")
     }
 
     // MARK: Ending
@@ -204,9 +209,9 @@ public final class WriteTransaction {
 
     /// Commits, and goes on with a new write transaction on the new version, without letting anybody in between.
     ///
-    /// - Parameter syncing: false for a commit of a batch in a durable session: everybody sees the new version at once, but it survives a
-    ///   power cut, or the death of all who have the file open, only after `sync`, after the next syncing commit, or after the end of this
-    ///   transaction. Until then the file as it was before the batch is what survives.
+    /// - Parameter syncing: false for a commit of a batch in a durable session: everybody sees the new version at once, but it
+    ///   survives a power cut, or the death of all who have the file open, only after `sync`, after the next syncing commit, or
+    ///   after the end of this transaction. Until then the file as it was before the batch is what survives.
     /// - Throws: as `commit`; or `CommittedError` where the changes are committed but there is no going on.
     public func commitAndContinue(syncing: Bool = true) throws {
         let next = try publish(syncing: syncing)
@@ -216,7 +221,8 @@ public final class WriteTransaction {
             base = lock
             memory = try writer.begin(base.snapshot)
             editing.close()
-            editing = try GroupEditor(arena: memory.arena, topRef: base.snapshot.topRef, previous: writer.group(before: base.snapshot))
+            editing = try GroupEditor(
+                arena: memory.arena, topRef: base.snapshot.topRef, previous: writer.group(before: base.snapshot))
         } catch {
             finish()
             throw CommittedError(version: next.version, underlying: error)
@@ -306,7 +312,8 @@ public final class WriteTransaction {
         if syncing { writer.settle(participant) }
         memory.end()
         writer.note(next, editing.group)
-        // From here on the commit has happened, whatever goes wrong: numbers and wake-ups come again with the next one (W7 to W9).
+        // From here on the commit has happened, whatever goes wrong: numbers and wake-ups come again with the next one (W7 to
+        // W9).
         try? participant.announce(version: next.version, numberOfVersions: pinned.versions.count + 1, deadline)
         KillPoint.reach("C9.before")
         store.ring()
@@ -323,7 +330,8 @@ public struct CommittedError: Error, CustomStringConvertible {
 }
 
 extension ReadTransaction {
-    /// Begins a write transaction when it is our turn, and brings this one to the version that it starts from (coordination.md 5.4).
+    /// Begins a write transaction when it is our turn, and brings this one to the version that it starts from (coordination.md
+    /// 5.4).
     ///
     /// - Parameter observe: as in `refresh`.
     public func promote(

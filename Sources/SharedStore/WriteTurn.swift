@@ -52,8 +52,8 @@ extension Store {
     ///
     /// - Parameters:
     ///   - deadline: when to give up; by default never.
-    ///   - body: called on a thread of the store's when it is our turn, or when that cannot be. It must be quick, and not wait for a
-    ///     transaction of this store.
+    ///   - body: called on a thread of the store's when it is our turn, or when that cannot be. It must be quick, and not wait
+    ///     for a transaction of this store.
     ///   - patience: how long a turn may stay unused while others wait: who was given it may itself be waiting for them.
     ///   - takenBack: called, like `body`, when the turn was taken back for that reason. Without it turns are not taken back.
     /// - Throws: what prevents asking; `body` is not called then.
@@ -84,7 +84,8 @@ extension Store {
         }
     }
 
-    /// As `beginWrite`, for a transaction that may be used on any thread, by one at a time, and ended on any. Costs two changes of thread more.
+    /// As `beginWrite`, for a transaction that may be used on any thread, by one at a time, and ended on any. Costs two changes
+    /// of thread more.
     package func beginMovableWrite(deadline: Deadline? = nil) throws -> WriteTransaction {
         let participant = try beginWriting()
         let limit = deadline ?? participant.deadline

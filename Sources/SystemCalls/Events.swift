@@ -110,8 +110,8 @@ extension SystemCallInterception {
 }
 
 extension SystemCalls {
-    /// For a process that lives long and has many threads: what was needed once, for an image or a large step, goes back to the system
-    /// when it is not needed any more, and is not kept in a heap for each thread. To be called before threads are started.
+    /// For a process that lives long and has many threads: what was needed once, for an image or a large step, goes back to the
+    /// system when it is not needed any more, and is not kept in a heap for each thread. To be called before threads are started.
     public static func boundHeaps() { CShims_bound_heaps() }
 
     /// Lets this process have as many descriptors as its hard limit allows, the administrator's decision.

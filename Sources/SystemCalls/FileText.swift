@@ -2,8 +2,8 @@ import Glibc
 
 /// The text of a small file, also of one whose size the system does not tell.
 public enum FileText {
-    /// Nil where it cannot be read or has more than `limit` bytes; and, unless `ofAnyKind` says that a pipe or terminal is meant too, where it
-    /// is no regular file.
+    /// Nil where it cannot be read or has more than `limit` bytes; and, unless `ofAnyKind` says that a pipe or terminal is meant
+    /// too, where it is no regular file.
     public static func read(_ path: String, limit: Int, ofAnyKind: Bool = false) -> String? {
         guard let descriptor = try? SystemCalls.open(path, ofAnyKind ? O_RDONLY : O_RDONLY | O_NONBLOCK) else { return nil }
         defer { SystemCalls.close(descriptor) }

@@ -48,7 +48,8 @@ public enum SystemCallInterception {
 
     @inline(__always)
     static func ask(
-        _ name: String, _ path: String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil, source: String = ""
+        _ name: String, _ path: String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil,
+        source: String = ""
     ) throws {
         guard let hook else { return }
         let call = InterceptedCall(name: name, path: path, descriptor: descriptor, offset: offset, bytes: bytes, source: source)
@@ -56,6 +57,9 @@ public enum SystemCallInterception {
     }
     #else
     @inline(__always)
-    static func ask(_ name: @autoclosure () -> String, _ path: @autoclosure () -> String = "", _ descriptor: Int32 = -1, _ offset: Int = 0, _ bytes: UnsafeRawBufferPointer? = nil, source: @autoclosure () -> String = "") throws {}
+    static func ask(
+        _ name: @autoclosure () -> String, _ path: @autoclosure () -> String = "", _ descriptor: Int32 = -1, _ offset: Int = 0,
+        _ bytes: UnsafeRawBufferPointer? = nil, source: @autoclosure () -> String = ""
+    ) throws {}
     #endif
 }

@@ -15,7 +15,9 @@ public enum LocalSocket {
     }
 
     /// The address of a socket in the file system; a name that begins with `@` is one in the abstract space.
-    private static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result) throws -> Result {
+    private static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result) throws
+        -> Result
+    {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8), isAbstract = path.hasPrefix("@")
@@ -43,7 +45,9 @@ public enum LocalSocket {
         }
         let descriptor = try make(AF_UNIX, streamType, path)
         do {
-            _ = try withAddress(path) { address, length in try SystemCalls.check("bind", path) { result(bind(descriptor, address, length)) } }
+            _ = try withAddress(path) { address, length in
+                try SystemCalls.check("bind", path) { result(bind(descriptor, address, length)) }
+            }
             _ = try SystemCalls.check("chmod", path) { result(chmod(path, mode)) }
             _ = try SystemCalls.check("listen", path) { result(Glibc.listen(descriptor, 64)) }
             return descriptor
@@ -121,8 +125,10 @@ public enum LocalSocket {
     public static func accept(_ listener: SystemCalls.Descriptor) throws -> SystemCalls.Descriptor? {
         try SystemCallInterception.ask("accept4", "", listener)
         let accepted: Int64
-        do { accepted = try SystemCalls.check("accept4", "") { result(Glibc.accept(listener, nil, nil)) } } catch let error as SystemError
-            where [EAGAIN, ECONNABORTED, EPERM, EPROTO].contains(error.code) { return nil }
+        do { accepted = try SystemCalls.check("accept4", "") { result(Glibc.accept(listener, nil, nil)) } } catch let error
+            as SystemError
+            where [EAGAIN, ECONNABORTED, EPERM, EPROTO].contains(error.code)
+        { return nil }
         let descriptor = Int32(accepted)
         try SystemCalls.setCloseOnExec(descriptor)
         try SystemCalls.setNonBlocking(descriptor)
@@ -132,7 +138,7 @@ public enum LocalSocket {
     /// Bytes that have come: their number, 0 at the end, or a negative `errno`.
     public static func receive(_ descriptor: SystemCalls.Descriptor, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
-            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0x40) // MSG_DONTWAIT
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0x40)  // MSG_DONTWAIT
             let code = errno
             if count >= 0 { return count }
             if code != EINTR { return -Int(code) }
@@ -142,7 +148,7 @@ public enum LocalSocket {
     /// Sends what the system takes at once: the number of bytes, or a negative `errno`. Raises no signal.
     public static func send(_ descriptor: SystemCalls.Descriptor, _ bytes: UnsafeRawBufferPointer) -> Int {
         while true {
-            let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, 0x4040) // MSG_NOSIGNAL | MSG_DONTWAIT
+            let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, 0x4040)  // MSG_NOSIGNAL | MSG_DONTWAIT
             let code = errno
             if count >= 0 { return count }
             if code != EINTR { return -Int(code) }

@@ -20,7 +20,7 @@ extension SystemCalls {
     public static func addresses(host: String, port: UInt16, forListening: Bool = false) throws -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        hints.ai_flags = forListening ? 1 : 0 // AI_PASSIVE
+        hints.ai_flags = forListening ? 1 : 0  // AI_PASSIVE
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host.isEmpty ? nil : host, String(port), &hints, &list)
         if code != 0 { throw NameError(host: host, reason: String(cString: gai_strerror(code))) }
@@ -30,9 +30,10 @@ extension SystemCalls {
         while let entry = next?.pointee {
             next = entry.ai_next
             guard entry.ai_family == AF_INET || entry.ai_family == AF_INET6, let address = entry.ai_addr else { continue }
-            found.append(SocketAddress(
-                text: text(of: address, entry.ai_addrlen), family: entry.ai_family,
-                bytes: Array(UnsafeRawBufferPointer(start: address, count: Int(entry.ai_addrlen)))))
+            found.append(
+                SocketAddress(
+                    text: text(of: address, entry.ai_addrlen), family: entry.ai_family,
+                    bytes: Array(UnsafeRawBufferPointer(start: address, count: Int(entry.ai_addrlen)))))
         }
         return found
     }
@@ -41,7 +42,9 @@ extension SystemCalls {
     private static func text(of address: UnsafePointer<sockaddr>, _ length: socklen_t) -> String {
         var host = [CChar](repeating: 0, count: 128), port = [CChar](repeating: 0, count: 16)
         // NI_NUMERICHOST | NI_NUMERICSERV
-        guard getnameinfo(address, length, &host, socklen_t(host.count), &port, socklen_t(port.count), 3) == 0 else { return "an unknown address" }
+        guard getnameinfo(address, length, &host, socklen_t(host.count), &port, socklen_t(port.count), 3) == 0 else {
+            return "an unknown address"
+        }
         func string(_ text: [CChar]) -> String { text.withUnsafeBytes { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) } }
         return string(host).contains(":") ? "[\(string(host))]:\(string(port))" : "\(string(host)):\(string(port))"
     }
@@ -64,7 +67,7 @@ extension SystemCalls {
         let fd = try makeSocket(address.family)
         do {
             try setOption(fd, SOL_SOCKET, SO_REUSEADDR, 1)
-            if address.family == AF_INET6 { try setOption(fd, 41, 26, 1) } // IPPROTO_IPV6, IPV6_V6ONLY
+            if address.family == AF_INET6 { try setOption(fd, 41, 26, 1) }  // IPPROTO_IPV6, IPV6_V6ONLY
             _ = try address.bytes.withUnsafeBytes { bytes in
                 try check("bind", address.text) {
                     guard let start = bytes.baseAddress else { return -Int64(EINVAL) }
@@ -88,7 +91,9 @@ extension SystemCalls {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return withUnsafeMutablePointer(to: &storage) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, &length) == 0 ? text(of: $0, length) : "an unknown address" }
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, &length) == 0 ? text(of: $0, length) : "an unknown address"
+            }
         }
     }
 
@@ -98,7 +103,9 @@ extension SystemCalls {
         var accepted: Int32 = -1
         do {
             accepted = Int32(try check("accept", "") { result(Glibc.accept(fd, nil, nil)) })
-        } catch let error as SystemError where [EAGAIN, ECONNABORTED, EPERM, EPROTO, ENETDOWN, EHOSTUNREACH, ENETUNREACH].contains(error.code) {
+        } catch let error as SystemError
+            where [EAGAIN, ECONNABORTED, EPERM, EPROTO, ENETDOWN, EHOSTUNREACH, ENETUNREACH].contains(error.code)
+        {
             return nil
         }
         try setCloseOnExec(accepted)
@@ -109,7 +116,7 @@ extension SystemCalls {
     /// Small messages leave at once; a peer whose machine has gone is noticed within minutes.
     private static func prepare(_ fd: Descriptor) throws {
         try setNonBlocking(fd)
-        try setOption(fd, 6, 1, 1) // IPPROTO_TCP, TCP_NODELAY
+        try setOption(fd, 6, 1, 1)  // IPPROTO_TCP, TCP_NODELAY
         try setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1)
     }
 
@@ -138,7 +145,9 @@ extension SystemCalls {
                 let limit = monotonicNanoseconds() + Int64(milliseconds) * 1_000_000
                 var request = pollfd(fd: fd, events: Int16(POLLOUT), revents: 0)
                 while poll(&request, 1, 100) <= 0 {
-                    if isStopped() || monotonicNanoseconds() > limit { throw SystemError(call: "connect", code: ETIMEDOUT, path: address.text) }
+                    if isStopped() || monotonicNanoseconds() > limit {
+                        throw SystemError(call: "connect", code: ETIMEDOUT, path: address.text)
+                    }
                 }
                 var code: Int32 = 0
                 var length = socklen_t(MemoryLayout<Int32>.size)
@@ -156,7 +165,7 @@ extension SystemCalls {
     /// Bytes that have come, without waiting: their number, 0 at the end, or a negative `errno`.
     public static func receive(_ fd: Descriptor, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
-            let count = recv(fd, buffer.baseAddress, buffer.count, 0x40) // MSG_DONTWAIT
+            let count = recv(fd, buffer.baseAddress, buffer.count, 0x40)  // MSG_DONTWAIT
             let code = errno
             if count >= 0 { return count }
             if code != EINTR { return -Int(code) }
@@ -166,7 +175,7 @@ extension SystemCalls {
     /// Sends without waiting and without a signal: the number of bytes that were taken, or a negative `errno`.
     public static func send(_ fd: Descriptor, _ bytes: UnsafeRawBufferPointer) -> Int {
         while true {
-            let count = Glibc.send(fd, bytes.baseAddress, bytes.count, 0x4040) // MSG_NOSIGNAL | MSG_DONTWAIT
+            let count = Glibc.send(fd, bytes.baseAddress, bytes.count, 0x4040)  // MSG_NOSIGNAL | MSG_DONTWAIT
             let code = errno
             if count >= 0 { return count }
             if code != EINTR { return -Int(code) }

@@ -103,7 +103,8 @@ public enum SystemCalls {
     }
 
     /// What `path` stands for where its last component is a symbolic link: the name that the chain of links ends at, whether
-    /// something is there or not; else `path` itself. Links among the folders before it need not be followed: they lead to one folder.
+    /// something is there or not; else `path` itself. Links among the folders before it need not be followed: they lead to one
+    /// folder.
     public static func followingLinks(_ path: String) -> String {
         var name = path
         for _ in 0..<linkChainMax {
@@ -135,11 +136,15 @@ public enum SystemCalls {
     // MARK: Reading and writing
 
     /// Reads until `buffer` is full or the file ends; returns the number of bytes read.
-    public static func read(_ fd: Descriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: String = "") throws -> Int {
+    public static func read(_ fd: Descriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: String = "")
+        throws -> Int
+    {
         var done = 0
         while done < buffer.count {
             try SystemCallInterception.ask("pread64", path, fd, offset + done)
-            let n = try check("pread64", path) { CShims_pread(fd, buffer.baseAddress! + done, buffer.count - done, Int64(offset + done)) }
+            let n = try check("pread64", path) {
+                CShims_pread(fd, buffer.baseAddress! + done, buffer.count - done, Int64(offset + done))
+            }
             if n == 0 { break }
             done += Int(n)
         }
@@ -151,7 +156,9 @@ public enum SystemCalls {
         var done = 0
         while done < bytes.count {
             try SystemCallInterception.ask("pwrite64", path, fd, offset + done, UnsafeRawBufferPointer(rebasing: bytes[done...]))
-            let n = try check("pwrite64", path) { CShims_pwrite(fd, bytes.baseAddress! + done, bytes.count - done, Int64(offset + done)) }
+            let n = try check("pwrite64", path) {
+                CShims_pwrite(fd, bytes.baseAddress! + done, bytes.count - done, Int64(offset + done))
+            }
             if n == 0 { throw SystemError(call: "pwrite64", code: EIO, path: path) }
             done += Int(n)
         }
@@ -235,7 +242,10 @@ public enum SystemCalls {
 
     // MARK: Memory
 
-    public static func map(length: Int, protection: Int32, flags: Int32, _ fd: Descriptor = -1, offset: Int = 0, at address: UnsafeMutableRawPointer? = nil, path: String = "") throws -> UnsafeMutableRawPointer {
+    public static func map(
+        length: Int, protection: Int32, flags: Int32, _ fd: Descriptor = -1, offset: Int = 0,
+        at address: UnsafeMutableRawPointer? = nil, path: String = ""
+    ) throws -> UnsafeMutableRawPointer {
         try SystemCallInterception.ask("mmap", path, fd, length)
         var out: UnsafeMutableRawPointer?
         _ = try check("mmap", path) { CShims_mmap(address, length, protection, flags, fd, Int64(offset), &out) }
@@ -248,16 +258,16 @@ public enum SystemCalls {
         _ = try check("mprotect", "") { CShims_mprotect(address, length, protection) }
     }
 
-    /// Gives the pages of private memory back to the system; they read as zeros from then on. Failure costs memory only, and so does what
-    /// is no whole page of this machine: that stays as it is.
+    /// Gives the pages of private memory back to the system; they read as zeros from then on. Failure costs memory only, and so
+    /// does what is no whole page of this machine: that stays as it is.
     public static func discard(_ address: UnsafeMutableRawPointer, length: Int) {
         guard length > 0 else { return }
         let start = Int(bitPattern: address), pages = wholePages(start..<(start + length), pageSize: pageSize)
         if !pages.isEmpty { _ = CShims_madvise(address + (pages.lowerBound - start), pages.count, MADV_DONTNEED) }
     }
 
-    /// The whole pages in a range of addresses. The kernel rounds a length up to its pages, of 16 or 64 KiB on some machines: what lies behind
-    /// the end of the range would go too.
+    /// The whole pages in a range of addresses. The kernel rounds a length up to its pages, of 16 or 64 KiB on some machines:
+    /// what lies behind the end of the range would go too.
     public static func wholePages(_ range: Range<Int>, pageSize: Int) -> Range<Int> {
         let start = (range.lowerBound + pageSize - 1) & ~(pageSize - 1), end = range.upperBound & ~(pageSize - 1)
         return start..<max(start, end)
@@ -286,8 +296,8 @@ public enum SystemCalls {
 
     /// Renames only if `to` does not exist; EEXIST otherwise.
     ///
-    /// On file systems that can neither do this in one step nor have second names for a file, the absence is looked at before an ordinary
-    /// rename: who makes a file of this name in between loses it. Callers hold a lock that keeps their own kind away.
+    /// On file systems that can neither do this in one step nor have second names for a file, the absence is looked at before an
+    /// ordinary rename: who makes a file of this name in between loses it. Callers hold a lock that keeps their own kind away.
     public static func renameExclusively(_ from: String, to: String) throws {
         try SystemCallInterception.ask("rename", to, source: from)
         _ = try check("rename", to) { CShims_rename_exclusive(from, to) }
@@ -383,8 +393,8 @@ public enum SystemCalls {
     /// Nanoseconds of a clock that never jumps.
     public static func monotonicNanoseconds() -> Int64 { nanoseconds(CLOCK_MONOTONIC) }
 
-    /// The same clock as it stood at the last tick, at most 10 ms ago: for what is asked several times in each commit, where the exact
-    /// time takes longer to read than a mutex to lock.
+    /// The same clock as it stood at the last tick, at most 10 ms ago: for what is asked several times in each commit, where the
+    /// exact time takes longer to read than a mutex to lock.
     public static func coarseMonotonicNanoseconds() -> Int64 { nanoseconds(CLOCK_MONOTONIC_COARSE) }
 
     @inline(__always)

@@ -22,8 +22,10 @@ enum Advice {
         case ENAMETOOLONG: return tooLong(path)
         case EACCES, EPERM: return "\(path): permission denied by \(error.call); check owner and mode of the file and its folder"
         case EROFS: return "\(path): the file system is read-only; choose another place"
-        case ENODEV where error.call == "mmap": return "\(path): its file system cannot map files into memory; copy the file to another one"
-        case EADDRINUSE: return "\(path): somebody listens there already, perhaps another service; end it or choose another address"
+        case ENODEV where error.call == "mmap":
+            return "\(path): its file system cannot map files into memory; copy the file to another one"
+        case EADDRINUSE:
+            return "\(path): somebody listens there already, perhaps another service; end it or choose another address"
         case EADDRNOTAVAIL: return "\(path): is no address of this machine; choose another address"
         case ENOSPC, EDQUOT: return "\(error.description); make room and try again"
         default: return error.description
@@ -35,9 +37,12 @@ enum Advice {
             return "\(path.prefix(60))...: the path has \(path.utf8.count) bytes, it may have at most \(pathByteCountMax)"
         }
         var name = path.split(separator: "/").max { $0.utf8.count < $1.utf8.count } ?? ""
-        for side in [".management", ".lock", ".note", ".tmp_compaction_space"] where name.hasSuffix(side) { name = name.dropLast(side.count) }
+        for side in [".management", ".lock", ".note", ".tmp_compaction_space"] where name.hasSuffix(side) {
+            name = name.dropLast(side.count)
+        }
         if let making = name.range(of: ".part") { name = name[..<making.lowerBound] }
-        return "\(name): the name has \(name.utf8.count) bytes, which is too long: side files add up to \(sideNameByteCount) to it, so a realm file's "
+        return
+            "\(name): the name has \(name.utf8.count) bytes, which is too long: side files add up to \(sideNameByteCount) to it, so a realm file's "
             + "name may have at most \(nameByteCountMax - sideNameByteCount)"
     }
 }

@@ -14,7 +14,9 @@ struct Option: Sendable {
         Option(name: name, letter: letter, help: help)
     }
 
-    static func value(_ name: String, _ letter: Character? = nil, _ value: String, _ help: String, isRepeated: Bool = false) -> Option {
+    static func value(_ name: String, _ letter: Character? = nil, _ value: String, _ help: String, isRepeated: Bool = false)
+        -> Option
+    {
         Option(name: name, letter: letter, value: value, isRepeated: isRepeated, help: help)
     }
 }
@@ -113,7 +115,9 @@ struct Arguments {
     }
 
     private mutating func store(_ value: String, _ option: Option) throws {
-        if option.value != nil, !option.isRepeated, values[option.name] != nil { throw error("option --\(option.name) is given twice") }
+        if option.value != nil, !option.isRepeated, values[option.name] != nil {
+            throw error("option --\(option.name) is given twice")
+        }
         values[option.name, default: []].append(value)
     }
 
@@ -145,8 +149,9 @@ struct Arguments {
     var wantsHelp: Bool { values["help"] != nil }
 
     private func declared(_ name: String) {
-        precondition(command.allOptions.contains { $0.name == name },
-                     "\(command.name) asks for the option --\(name), which it does not declare")
+        precondition(
+            command.allOptions.contains { $0.name == name },
+            "\(command.name) asks for the option --\(name), which it does not declare")
     }
 
     func has(_ name: String) -> Bool {
@@ -169,7 +174,8 @@ struct Arguments {
         guard let text = string(name) else { return nil }
         guard let value = Int(text) else { throw error("option --\(name): '\(text)' is not a whole number") }
         guard range.contains(value) else {
-            let limit = range.upperBound == Int.max ? "at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
+            let limit =
+                range.upperBound == Int.max ? "at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
             throw error("option --\(name): \(text) is out of range, the number must be \(limit)")
         }
         return value

@@ -52,11 +52,14 @@ struct Invocation {
 /// Options that several commands have.
 extension Option {
     static let keyFile = Option.value("key-file", "k", "K", "Read the encryption key from file K: 64 bytes, or 128 hex digits.")
-    static let keyEnvironment = Option.value("key-env", nil, "NAME",
+    static let keyEnvironment = Option.value(
+        "key-env", nil, "NAME",
         "Take the encryption key from the environment variable NAME: 128 hex digits.")
-    static let readableKeyFile = Option.flag("allow-readable-key-file", nil,
+    static let readableKeyFile = Option.flag(
+        "allow-readable-key-file", nil,
         "Take a key from a file that its group or others can read; such a file is refused without this.")
-    static let immutable = Option.flag("immutable", "i",
+    static let immutable = Option.flag(
+        "immutable", "i",
         "Read the file as it is, without joining its session and without side files; nobody may write to it meanwhile.")
     static let json = Option.flag("json", "j", "Write JSON for programs instead of text for people.")
     static let limit = Option.value("limit", "n", "N", "Show at most N objects.")

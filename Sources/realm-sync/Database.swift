@@ -60,8 +60,11 @@ struct Database {
             reason = "\(error)"
         }
         // Once, however often it is tried.
-        if said.withLock({ $0.insert(file.path).inserted }) { invocation.console.message("note: \(file.path) is read without joining its session (\(reason)); "
-            + "the result may be wrong if others write to it now") }
+        if said.withLock({ $0.insert(file.path).inserted }) {
+            invocation.console.message(
+                "note: \(file.path) is read without joining its session (\(reason)); "
+                    + "the result may be wrong if others write to it now")
+        }
         return nil
     }
 
@@ -77,7 +80,8 @@ struct Database {
     }
 
     /// The key of `--key-file` or `--key-env`, or of the options of other names given; nil where there is neither.
-    static func key(_ invocation: Invocation, file: String = "key-file", environment: String = "key-env") throws -> EncryptionKey? {
+    static func key(_ invocation: Invocation, file: String = "key-file", environment: String = "key-env") throws -> EncryptionKey?
+    {
         let arguments = invocation.arguments
         if let name = arguments.string(environment) {
             if arguments.has(file) { throw arguments.usageError("--\(file) and --\(environment) are both given") }
@@ -85,7 +89,9 @@ struct Database {
         }
         guard let path = arguments.string(file) else { return nil }
         let allows = arguments.has(Option.readableKeyFile.name)
-        do { return try EncryptionKey.read(file: path, allowReadableByOthers: allows) } catch let error as SystemError { throw OpenError(error, path: path) }
+        do { return try EncryptionKey.read(file: path, allowReadableByOthers: allows) } catch let error as SystemError {
+            throw OpenError(error, path: path)
+        }
     }
 
     /// The table of the class `name`; where there is none, a table of that name.
@@ -97,15 +103,16 @@ struct Database {
         let near = Spelling.nearest(name, among: names).map { "; did you mean '\($0)'?" }
         let plain = try group.plainTables().map(\.name)
         if names.isEmpty, !plain.isEmpty {
-            throw CommandFailure(.noInput, "\(path): no class or table '\(name)'; its tables are \(plain.joined(separator: ", "))")
+            throw CommandFailure(
+                .noInput, "\(path): no class or table '\(name)'; its tables are \(plain.joined(separator: ", "))")
         }
         let list = names.count > 20 ? "; 'schema' lists its \(names.count) classes" : "; it has \(names.joined(separator: ", "))"
         throw CommandFailure(.noInput, "\(path): no class '\(name)'\(near ?? (names.isEmpty ? "; it has no classes" : list))")
     }
 }
 
-/// Keys from environment variables. Each variable is read once and then wiped: core dumps, and those who may look at the process, see the
-/// environment, and programs that are started from here inherit it.
+/// Keys from environment variables. Each variable is read once and then wiped: core dumps, and those who may look at the process,
+/// see the environment, and programs that are started from here inherit it.
 enum KeyVariables {
     private static let known = Mutex<[String: EncryptionKey]>([:])
 

@@ -58,10 +58,12 @@ enum Ending {
         guard let signals = try? SignalListener([.interrupt, .terminate, .hangup]) else { return }
         var thread = pthread_t()
         let argument = Unmanaged.passRetained(signals)
-        let code = pthread_create(&thread, nil, { pointer in
-            guard let pointer else { return nil }
-            Ending.wait(for: Unmanaged<SignalListener>.fromOpaque(pointer).takeRetainedValue())
-        }, argument.toOpaque())
+        let code = pthread_create(
+            &thread, nil,
+            { pointer in
+                guard let pointer else { return nil }
+                Ending.wait(for: Unmanaged<SignalListener>.fromOpaque(pointer).takeRetainedValue())
+            }, argument.toOpaque())
         if code == 0 { pthread_detach(thread) } else { argument.release() }
     }
 

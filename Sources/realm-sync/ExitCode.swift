@@ -85,7 +85,8 @@ struct Failure {
         case .fileNotFound, .isDirectory, .notARegularFile: .noInput
         case .permissionDenied: .notPermitted
         case .tooSmall, .oddSize, .notARealm, .truncated, .damaged, .unsupportedFormat, .upgradeRequired, .incompatibleHistory,
-             .incompatibleHistorySchema, .badKeyLength, .decryptionFailed, .notEncrypted: .badData
+            .incompatibleHistorySchema, .badKeyLength, .decryptionFailed, .notEncrypted:
+            .badData
         // A name that is too long is that of no file.
         case .system(let error): error.code == ENAMETOOLONG ? .noInput : code(error)
         }

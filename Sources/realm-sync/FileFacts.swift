@@ -78,7 +78,8 @@ struct FileFacts {
             ("version", JSONText(version)), ("fileSize", .integer(fileSize)), ("logicalSize", .integer(logicalSize)),
             ("freeBytes", .integer(freeBytes)),
             ("freeBlocks", .integer(freeBlockCount)), ("historyType", .integer(historyType)),
-            ("schemaVersion", .integer(Int(schemaVersion))), ("classes", .integer(classCount)), ("objects", .integer(objectCount)),
+            ("schemaVersion", .integer(Int(schemaVersion))), ("classes", .integer(classCount)),
+            ("objects", .integer(objectCount)),
             ("embedded", .integer(embeddedCount)),
         ]
     }

@@ -8,7 +8,8 @@ enum Help {
         text += table(CommandTable.all.map { ($0.name, $0.summary) })
         text += "\nOptions:\n"
         text += table([("-h, --help", "Show this help, or that of a command."), ("    --version", "Show the version.")])
-        text += "\n'\(Program.name) COMMAND --help' explains a command; 'help --man' and 'help --man-config' print the manual pages.\n\nExit codes:\n"
+        text +=
+            "\n'\(Program.name) COMMAND --help' explains a command; 'help --man' and 'help --man-config' print the manual pages.\n\nExit codes:\n"
         text += table(ExitCode.allCases.filter { $0 != .software }.map { ("\($0.rawValue)", $0.meaning) })
         return text
     }

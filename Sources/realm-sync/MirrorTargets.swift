@@ -4,8 +4,8 @@ import SharedStore
 import Synchronization
 import SystemCalls
 
-/// Several targets of one source: each has a thread of its own and its own place in the source's session, so that a slow one, or one that
-/// fails, holds back neither the others nor the source.
+/// Several targets of one source: each has a thread of its own and its own place in the source's session, so that a slow one, or
+/// one that fails, holds back neither the others nor the source.
 final class MirrorTargets {
     /// What one of them does until `control` says stop.
     typealias Work = @Sendable (_ control: @escaping MirrorFollower.Control) throws -> Void

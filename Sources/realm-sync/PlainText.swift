@@ -59,9 +59,11 @@ struct InferredType {
             return .int
         }
         if ["nan", "inf", "-inf"].contains(text.lowercased()) { return .double }
-        let isFraction = text.utf8.allSatisfy { "0123456789+-.eE".utf8.contains($0) } && text.utf8.contains { ".eE".utf8.contains($0) }
+        let isFraction =
+            text.utf8.allSatisfy { "0123456789+-.eE".utf8.contains($0) } && text.utf8.contains { ".eE".utf8.contains($0) }
         let digits = Array(text.utf8.drop { "+-".utf8.contains($0) })
-        let hasLeadingZero = digits.count > 1 && digits[0] == UInt8(ascii: "0") && UInt8(ascii: "0")...UInt8(ascii: "9") ~= digits[1]
+        let hasLeadingZero =
+            digits.count > 1 && digits[0] == UInt8(ascii: "0") && UInt8(ascii: "0")...UInt8(ascii: "9") ~= digits[1]
         if isFraction, !hasLeadingZero, let v = Double(text), v.isFinite { return .double }
         return text == "true" || text == "false" ? .bool : .string
     }
@@ -80,7 +82,8 @@ struct InferredType {
         let type = isMixed ? "mixed" : (scalar ?? .string).rawValue
         let optional = isMixed || (isListProperty ? elementIsOptional : isOptional || scalar == nil)
         return JSONText.object([
-            ("name", .string(name)), ("type", .string(type)), ("collection", isListProperty ? "list" : .null), ("optional", .bool(optional)),
+            ("name", .string(name)), ("type", .string(type)), ("collection", isListProperty ? "list" : .null),
+            ("optional", .bool(optional)),
         ]).text
     }
 }
@@ -127,7 +130,9 @@ struct PlainObjects {
                 try cursor.skip()
             }
         }
-        for property in names.lazy.map(ExactString.init) where seen[property, default: 0] < count { types[property]?.addMissing() }
+        for property in names.lazy.map(ExactString.init) where seen[property, default: 0] < count {
+            types[property]?.addMissing()
+        }
         let properties = names.compactMap { name in types[ExactString(name)]?.property(name) }.joined(separator: ",")
         out += Array(PlainObjects.classBeginning(name, properties).utf8)
         var key = 0
@@ -137,7 +142,9 @@ struct PlainObjects {
             key += 1
             var written: Set<ExactString> = []
             try cursor.forEachMember { property, cursor in
-                guard written.insert(ExactString(property)).inserted else { throw cursor.error("property \"\(property)\" stands twice in one object") }
+                guard written.insert(ExactString(property)).inserted else {
+                    throw cursor.error("property \"\(property)\" stands twice in one object")
+                }
                 let type = types[ExactString(property)] ?? InferredType()
                 // A list that is null is an empty one, as if it were missing.
                 if try type.isListProperty && cursor.kind() == .null { return try cursor.skip() }
@@ -173,7 +180,9 @@ struct PlainObjects {
             var isFirst = true
             var seen: Set<ExactString> = []
             try cursor.forEachMember { key, cursor in
-                guard seen.insert(ExactString(key)).inserted else { throw cursor.error("key \"\(key)\" stands twice in one object") }
+                guard seen.insert(ExactString(key)).inserted else {
+                    throw cursor.error("key \"\(key)\" stands twice in one object")
+                }
                 out += Array("\(isFirst ? "" : ",")[\(JSONText.string(key).text),".utf8)
                 isFirst = false
                 try self.addValue(&cursor, false, depth + 1, &out)
@@ -215,7 +224,9 @@ struct CommaSeparatedText {
                 types = row.map { _ in InferredType() }
                 return
             }
-            guard row.count == names.count else { throw JSONError(offset: at, "a row of \(row.count) fields, the header has \(names.count)") }
+            guard row.count == names.count else {
+                throw JSONError(offset: at, "a row of \(row.count) fields, the header has \(names.count)")
+            }
             for (i, field) in row.enumerated() { if field.isEmpty { types[i].addMissing() } else { types[i].addText(field) } }
         }
         if names.isEmpty { throw JSONError(offset: 0, "the header row is missing") }
@@ -228,7 +239,9 @@ struct CommaSeparatedText {
             if key < 0 { return }
             out += Array("\(key == 0 ? "" : ",")\n{\"_key\":\(key)".utf8)
             for (i, field) in row.enumerated() where !field.isEmpty {
-                let value = types[i].isText ? JSONText.string(field).text
+                let value =
+                    types[i].isText
+                    ? JSONText.string(field).text
                     : types[i].wantsDouble ? "{\"$double\":\(JSONText.string(field).text)}" : CommaSeparatedText.number(field)
                 out += Array(",\(JSONText.string(names[i]).text):\(value)".utf8)
             }
@@ -242,7 +255,8 @@ struct CommaSeparatedText {
     private static func number(_ field: String) -> String { Int64(field).map(String.init) ?? field }
 
     private func forEachRow(_ body: ([String], Int) throws -> Void) throws {
-        let quote = UInt8(ascii: "\""), comma = UInt8(ascii: ","), lineFeed = UInt8(ascii: "\n"), carriageReturn = UInt8(ascii: "\r")
+        let quote = UInt8(ascii: "\""), comma = UInt8(ascii: ","), lineFeed = UInt8(ascii: "\n"),
+            carriageReturn = UInt8(ascii: "\r")
         var at = text.count >= 3 && text[0] == 0xEF && text[1] == 0xBB && text[2] == 0xBF ? 3 : 0
         while at < text.count {
             let start = at

@@ -18,7 +18,8 @@ enum Program {
             let known = words.compactMap { $0 }
             if known.count != words.count {
                 let number = (words.firstIndex { $0 == nil } ?? 0) + 1
-                throw UsageError("word \(number) of the command line is not UTF-8, as names of files must be here; rename the file")
+                throw UsageError(
+                    "word \(number) of the command line is not UTF-8, as names of files must be here; rename the file")
             }
             let code = try run(known, output, console)
             try output.flush()

@@ -67,27 +67,39 @@ struct SessionFacts {
             ("participants", .integer(participantCount)),
             ("otherSoftware", .integer(unregistered)),
             ("writer", JSONText(status.writer)),
-            ("registered", .array(others.map { participant in
-                .object([
-                    ("pid", JSONText(participant.processIdentifier)), ("program", .string(participant.programName)),
-                    ("label", .string(participant.label)), ("sinceNanoseconds", JSONText(participant.since)),
-                    ("alive", .bool(participant.isAlive)),
-                    ("pins", .array(participant.pins.map { pin in
+            (
+                "registered",
+                .array(
+                    others.map { participant in
                         .object([
-                            ("version", JSONText(pin.version)), ("live", .bool(pin.isLive)),
-                            ("sinceNanoseconds", JSONText(pin.since)),
+                            ("pid", JSONText(participant.processIdentifier)), ("program", .string(participant.programName)),
+                            ("label", .string(participant.label)), ("sinceNanoseconds", JSONText(participant.since)),
+                            ("alive", .bool(participant.isAlive)),
+                            (
+                                "pins",
+                                .array(
+                                    participant.pins.map { pin in
+                                        .object([
+                                            ("version", JSONText(pin.version)), ("live", .bool(pin.isLive)),
+                                            ("sinceNanoseconds", JSONText(pin.since)),
+                                        ])
+                                    })
+                            ),
                         ])
-                    })),
-                ])
-            })),
-            ("versions", .array(status.versions.map { version in
-                .object([
-                    ("version", JSONText(version.version)), ("newest", .bool(version.isNewest)),
-                    ("size", .integer(version.logicalSize)), ("live", .integer(readers(version))),
-                    ("frozen", .integer(version.frozenLockCount)),
-                    ("unregistered", .integer(version.unregisteredLockCount)), ("bytesHeld", JSONText(version.bytesHeld)),
-                ])
-            })),
+                    })
+            ),
+            (
+                "versions",
+                .array(
+                    status.versions.map { version in
+                        .object([
+                            ("version", JSONText(version.version)), ("newest", .bool(version.isNewest)),
+                            ("size", .integer(version.logicalSize)), ("live", .integer(readers(version))),
+                            ("frozen", .integer(version.frozenLockCount)),
+                            ("unregistered", .integer(version.unregisteredLockCount)), ("bytesHeld", JSONText(version.bytesHeld)),
+                        ])
+                    })
+            ),
         ])
     }
 }

@@ -7,7 +7,11 @@ final class SessionMember: Sendable {
 
     /// Joins the session of `file`, in whichever way those who are in it have opened it.
     init(_ file: ImmutableFile, key: EncryptionKey?, label: String, console: Console) throws {
-        (store, duty) = try Ending.with { try SessionMember.join(file, key, label, console) } duty: { try? $0.close(force: true) }
+        (store, duty) = try Ending.with {
+            try SessionMember.join(file, key, label, console)
+        } duty: {
+            try? $0.close(force: true)
+        }
     }
 
     deinit {

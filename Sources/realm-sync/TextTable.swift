@@ -88,10 +88,11 @@ struct TextTable {
 
     mutating func add(_ cells: [String]) {
         precondition(cells.count == titles.count, "a row has \(cells.count) cells, the table \(titles.count) columns")
-        rows.append(cells.map { cell in
-            let visible = Text.visible(cell)
-            return cellColumnsMax.map { Text.cut(visible, toColumns: $0) } ?? visible
-        })
+        rows.append(
+            cells.map { cell in
+                let visible = Text.visible(cell)
+                return cellColumnsMax.map { Text.cut(visible, toColumns: $0) } ?? visible
+            })
     }
 
     var isEmpty: Bool { rows.isEmpty }
@@ -107,7 +108,8 @@ struct TextTable {
         for row in rows {
             for (column, cell) in row.enumerated() { widths[column] = max(widths[column], Text.width(cell)) }
         }
-        return [line(heading, widths), widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ")] + rows.map { line($0, widths) }
+        return [line(heading, widths), widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ")]
+            + rows.map { line($0, widths) }
     }
 
     private func line(_ cells: [String], _ widths: [Int]) -> String {

@@ -35,8 +35,8 @@ enum Units {
         }
     }
 
-    /// A moment as RFC 3339 text in UTC, with as many digits behind the second as are needed, or always three; nil where the year has
-    /// more than four digits.
+    /// A moment as RFC 3339 text in UTC, with as many digits behind the second as are needed, or always three; nil where the year
+    /// has more than four digits.
     static func text(seconds: Int64, nanoseconds: Int32, fixesMilliseconds: Bool = false) -> String? {
         // A time before 1970 has both parts negative.
         var whole = seconds
@@ -76,14 +76,15 @@ enum Units {
     static func duration(_ text: String) -> Duration? {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         guard let value = Double(number), value.isFinite else { return nil }
-        let factor: Double? = switch text.dropFirst(number.count) {
-        case "ms": 0.001
-        case "", "s": 1
-        case "m", "min": 60
-        case "h": 3600
-        case "d": 86400
-        default: nil
-        }
+        let factor: Double? =
+            switch text.dropFirst(number.count) {
+            case "ms": 0.001
+            case "", "s": 1
+            case "m", "min": 60
+            case "h": 3600
+            case "d": 86400
+            default: nil
+            }
         guard let factor, value * factor <= 1e9 else { return nil }
         return .nanoseconds(Int64(value * factor * 1e9))
     }
@@ -91,14 +92,15 @@ enum Units {
     static func byteCount(_ text: String) -> Int? {
         let number = text.prefix { $0.isASCII && $0.isNumber }
         guard let value = Int(number) else { return nil }
-        let shift: Int? = switch text.dropFirst(number.count).uppercased() {
-        case "", "B": 0
-        case "K", "KB", "KIB": 10
-        case "M", "MB", "MIB": 20
-        case "G", "GB", "GIB": 30
-        case "T", "TB", "TIB": 40
-        default: nil
-        }
+        let shift: Int? =
+            switch text.dropFirst(number.count).uppercased() {
+            case "", "B": 0
+            case "K", "KB", "KIB": 10
+            case "M", "MB", "MIB": 20
+            case "G", "GB", "GIB": 30
+            case "T", "TB", "TIB": 40
+            default: nil
+            }
         guard let shift, value <= Int.max >> shift else { return nil }
         return value << shift
     }
@@ -112,7 +114,8 @@ extension Units {
         if let seconds = Int64(text), text.count != 4 { return (seconds, 0) }
         var scanner = Substring(text)
         guard let year = scanner.takeNumber(digits: 4), scanner.take("-"), let month = scanner.takeNumber(digits: 2),
-              scanner.take("-"), let day = scanner.takeNumber(digits: 2), (1...12).contains(month), day > 0 else { return nil }
+            scanner.take("-"), let day = scanner.takeNumber(digits: 2), (1...12).contains(month), day > 0
+        else { return nil }
         var (hour, minute, second, nanoseconds, offset) = (0, 0, 0, 0, 0)
         if scanner.take("T") || scanner.take("t") || scanner.take(" ") {
             guard let time = scanner.takeHoursAndMinutes(), time.hours < 24, time.minutes < 60 else { return nil }

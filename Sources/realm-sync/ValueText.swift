@@ -31,9 +31,11 @@ struct ValueText {
         case .double(let value): value.description
         case .string(let value): value
         case .binary(let bytes):
-            bytes.count > 16 ? "<\(bytes.count) bytes>" : "<" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ">"
+            bytes.count > 16
+                ? "<\(bytes.count) bytes>" : "<" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ">"
         case .timestamp(let value):
-            Units.text(seconds: value.seconds, nanoseconds: value.nanoseconds) ?? "\(value.seconds) s, \(value.nanoseconds) ns since 1970"
+            Units.text(seconds: value.seconds, nanoseconds: value.nanoseconds)
+                ?? "\(value.seconds) s, \(value.nanoseconds) ns since 1970"
         case .decimal(let value): value.description
         case .objectId(let value): value.description
         case .uuid(let value): value.description

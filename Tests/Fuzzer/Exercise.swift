@@ -78,9 +78,24 @@ struct Exercise {
     private static func readers(_ memory: Memory, _ group: Group) -> [(String, () throws -> Int?)] {
         [
             ("export", { try export(group) }),
-            ("look up", { try lookUp(group); return nil }),
-            ("query", { try query(group); return nil }),
-            ("history", { try readHistory(memory, group); return nil }),
+            (
+                "look up",
+                {
+                    try lookUp(group); return nil
+                }
+            ),
+            (
+                "query",
+                {
+                    try query(group); return nil
+                }
+            ),
+            (
+                "history",
+                {
+                    try readHistory(memory, group); return nil
+                }
+            ),
         ]
     }
 
@@ -101,8 +116,10 @@ struct Exercise {
         for table in try group.classTables() {
             for column in table.publicColumns.prefix(24) {
                 let name = table.name(of: column)
-                for text in ["\(name) == nil",
-                      "\(name) > 3", "\(name) CONTAINS 'a'", "\(name).@count > 1", "TRUEPREDICATE SORT(\(name) DESC) LIMIT(5)"] {
+                for text in [
+                    "\(name) == nil",
+                    "\(name) > 3", "\(name) CONTAINS 'a'", "\(name).@count > 1", "TRUEPREDICATE SORT(\(name) DESC) LIMIT(5)",
+                ] {
                     do {
                         _ = try Query(text, class: table.className ?? "", schema: schema).run(in: group)
                     } catch is QueryError {}

@@ -125,7 +125,9 @@ struct Mutator {
         fixture.owners.isEmpty ? nil : fixture.nodes[fixture.owners[random.below(fixture.owners.count)]]
     }
 
-    private mutating func set(_ position: Int, _ byte: UInt8) { if position >= 0 && position < bytes.count { bytes[position] = byte } }
+    private mutating func set(_ position: Int, _ byte: UInt8) {
+        if position >= 0 && position < bytes.count { bytes[position] = byte }
+    }
 
     /// A number that is likely to hurt.
     private mutating func extreme() -> Int64 {

@@ -43,7 +43,9 @@ struct Supervisor {
         var failures = 0
         let start = Date()
         let name = settings.generator.rawValue
-        print("\(name), seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time")
+        print(
+            "\(name), seed \(settings.seed), cases \(settings.first) to \(settings.first + settings.count - 1), \(settings.jobs) at a time"
+        )
         while !pending.isEmpty || !children.isEmpty {
             while children.count < settings.jobs, let next = pending.popLast() {
                 children.append(try spawn(next.first, next.end))
@@ -85,7 +87,8 @@ struct Supervisor {
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         let path = NSTemporaryDirectory() + "fuzz-\(getpid())-\(first)"
         _ = FileManager.default.createFile(atPath: path, contents: Data(repeating: 0, count: 8))
-        process.arguments = ["--child", path, "--generator", settings.generator.rawValue, "--seed", "\(settings.seed)"]
+        process.arguments =
+            ["--child", path, "--generator", settings.generator.rawValue, "--seed", "\(settings.seed)"]
             + ["--first", "\(first)", "--count", "\(end - first)"]
             + settings.directories.flatMap { ["--fixtures", $0] }
         var environment = ProcessInfo.processInfo.environment

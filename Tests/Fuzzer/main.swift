@@ -19,9 +19,10 @@ func verifyFiles(_ paths: some Sequence<String>) throws -> Bool {
         data.withUnsafeBytes { bytes.copyBytes(from: $0) }
         let report = try Verifier.verify(file: bytes)
         isSound = isSound && report.isSound
-        print("\(URL(fileURLWithPath: path).lastPathComponent): \(report.errorCount) errors, \(report.warningCount) warnings, "
-            + "\(report.nodeCount) nodes, \(report.objectCount) objects, \(report.linkCount) links, \(report.indexEntryCount) index entries, "
-            + "\(report.freeByteCount) bytes free, \(report.leakedByteCount) leaked, \(report.elapsedNanoseconds / 1000) us")
+        print(
+            "\(URL(fileURLWithPath: path).lastPathComponent): \(report.errorCount) errors, \(report.warningCount) warnings, "
+                + "\(report.nodeCount) nodes, \(report.objectCount) objects, \(report.linkCount) links, \(report.indexEntryCount) index entries, "
+                + "\(report.freeByteCount) bytes free, \(report.leakedByteCount) leaked, \(report.elapsedNanoseconds / 1000) us")
         for finding in report.findings { print("    \(finding)") }
     }
     return isSound
@@ -53,7 +54,8 @@ func showCase(_ index: Int, _ settings: Supervisor.Settings, minimise: Bool) thr
     }
     let outcome = try Exercise.run(mutator.bytes)
     for finding in outcome.report.findings { print("  \(finding)") }
-    print("  exported \(outcome.exportedByteCount.map { "\($0) bytes" } ?? "nothing")\(outcome.readError.map { ": \($0)" } ?? "")")
+    print(
+        "  exported \(outcome.exportedByteCount.map { "\($0) bytes" } ?? "nothing")\(outcome.readError.map { ": \($0)" } ?? "")")
     print("  slowest: \(outcome.slowest.step), \(outcome.slowest.nanoseconds / 1000) us")
     return true
 }
@@ -88,8 +90,10 @@ while let argument = arguments.popFirst() {
 }
 if settings.directories.isEmpty {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    settings.directories = ["core14",
-"older"].map { root.appendingPathComponent("Fixtures/\($0)").path }.filter { FileManager.default.fileExists(atPath: $0) }
+    settings.directories = [
+        "core14",
+        "older",
+    ].map { root.appendingPathComponent("Fixtures/\($0)").path }.filter { FileManager.default.fileExists(atPath: $0) }
 }
 let supervisor = Supervisor(settings: settings)
 if let child { try supervisor.runAsChild(progressPath: child) }

@@ -8,7 +8,7 @@ actor Diary {
     private var realm: Realm!
 
     init() async throws {
-        realm = try await Realm(actor: self)            // belongs to this actor
+        realm = try await Realm(actor: self)  // belongs to this actor
     }
 
     func record(_ name: String, wingspan: Double) async throws {
@@ -47,7 +47,7 @@ func importBirds(_ names: [String]) async throws -> Int {
 
 // sample: actors-isolated
 func countBirds(_isolation actor: isolated any Actor = #isolation) async throws -> Int {
-    let realm = try await Realm.open()                  // belongs to the caller's actor
+    let realm = try await Realm.open()  // belongs to the caller's actor
     return realm.objects(Bird.self).count
 }
 // end
@@ -63,7 +63,7 @@ final class ActorsTests: GuideTestCase {
     @MainActor
     func testTheMainActor() async throws {
         // sample: actors-main
-        let realm = try await Realm()                   // belongs to the main actor
+        let realm = try await Realm()  // belongs to the main actor
         try await realm.asyncWrite {
             realm.add(Bird("Wren", wingspan: 0.15))
         }
@@ -92,14 +92,14 @@ final class ActorsTests: GuideTestCase {
         let realm = try await Realm()
         let birds = realm.objects(Bird.self)
         let stored = try await importBirds(["Wren", "Robin", "Crane"])
-        await realm.asyncRefresh()                      // sees what another actor has written
-        print(stored, birds.count)                      // 3 3
+        await realm.asyncRefresh()  // sees what another actor has written
+        print(stored, birds.count)  // 3 3
         // end
         XCTAssertEqual(stored, 3)
         XCTAssertEqual(birds.count, 3)
 
         // sample: actors-key
-        let key = birds[0].name                         // a key is safe to send
+        let key = birds[0].name  // a key is safe to send
         let wingspan = try await Task { @Background in
             let realm = try await Realm.open()
             return realm.object(ofType: Bird.self, forPrimaryKey: key)?.wingspan
@@ -129,7 +129,7 @@ final class ActorsTests: GuideTestCase {
     func testACallback() throws {
         let done = expectation(description: "opened")
         // sample: actors-callback
-        Realm.asyncOpen { result in                     // migrates and compacts on another thread
+        Realm.asyncOpen { result in  // migrates and compacts on another thread
             switch result {
             case .success(let realm): print(realm.isEmpty)
             case .failure(let error): print(error)

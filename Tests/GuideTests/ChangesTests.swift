@@ -18,25 +18,27 @@ final class ChangesTests: GuideTestCase {
     func testCreating() throws {
         let realm = try Realm()
         // sample: crud-create
-        let wren = Bird()                               // unmanaged: a plain object
+        let wren = Bird()  // unmanaged: a plain object
         wren.name = "Wren"
         wren.wingspan = 0.15
 
         try realm.write {
-            realm.add(wren)                             // managed from now on: the same instance
+            realm.add(wren)  // managed from now on: the same instance
             realm.create(Bird.self, value: ["name": "Robin", "wingspan": 0.21] as [String: Any])
-            realm.create(Bird.self, value: ["Raven", 1.2, false] as [Any])      // in the order of the properties
+            realm.create(Bird.self, value: ["Raven", 1.2, false] as [Any])  // in the order of the properties
         }
         // end
         XCTAssertEqual(realm.objects(Bird.self).map(\.name).sorted(), ["Raven", "Robin", "Wren"])
 
         // sample: crud-nested
         try realm.write {
-            realm.create(Sighting.self, value: [
-                "number": 4,
-                "bird": wren,
-                "place": ["name": "Hedge"],
-            ] as [String: Any])
+            realm.create(
+                Sighting.self,
+                value: [
+                    "number": 4,
+                    "bird": wren,
+                    "place": ["name": "Hedge"],
+                ] as [String: Any])
         }
         // end
         XCTAssertEqual(realm.objects(Sighting.self).first?.place?.name, "Hedge")
@@ -72,8 +74,8 @@ final class ChangesTests: GuideTestCase {
         let wren = realm.object(ofType: Bird.self, forPrimaryKey: "Wren")!
         try realm.write {
             wren.wingspan = 0.16
-            wren["isMigratory"] = true                  // by name
-            realm.objects(Bird.self).setValue(false, forKey: "isMigratory")     // all of them
+            wren["isMigratory"] = true  // by name
+            realm.objects(Bird.self).setValue(false, forKey: "isMigratory")  // all of them
         }
         // end
         XCTAssertEqual(wren.wingspan, 0.16)
@@ -100,11 +102,11 @@ final class ChangesTests: GuideTestCase {
         let ida = realm.objects(Watcher.self).first!
         // sample: crud-delete
         try realm.write {
-            realm.delete(ida.sightings)                 // what she saw; links do not delete by themselves
+            realm.delete(ida.sightings)  // what she saw; links do not delete by themselves
             realm.delete(ida)
             realm.delete(realm.objects(Bird.self).where { $0.wingspan < 0.2 })
         }
-        print(ida.isInvalidated)                        // true: reading its properties would stop the process
+        print(ida.isInvalidated)  // true: reading its properties would stop the process
         // end
         XCTAssertTrue(ida.isInvalidated)
         XCTAssertEqual(realm.objects(Sighting.self).count, 0)
@@ -132,7 +134,7 @@ final class ChangesTests: GuideTestCase {
                 if wren.wingspan > 4 { throw NoSuchBird() }
             }
         } catch is NoSuchBird {
-            print(wren.wingspan)                        // 0.0: nothing of the block has happened
+            print(wren.wingspan)  // 0.0: nothing of the block has happened
         }
         // end
         XCTAssertEqual(wren.wingspan, 0)
@@ -155,8 +157,8 @@ final class ChangesTests: GuideTestCase {
         try realm.write { realm.add(Bird("Wren", wingspan: 0.15)) }
         let wren = realm.objects(Bird.self).first!
         // sample: crud-copy
-        let detached = Bird(value: wren)                // unmanaged, with the same values
-        detached.wingspan = 0.2                         // no transaction: nothing is stored
+        let detached = Bird(value: wren)  // unmanaged, with the same values
+        detached.wingspan = 0.2  // no transaction: nothing is stored
         // end
         XCTAssertNil(detached.realm)
         XCTAssertEqual(wren.wingspan, 0.15)
@@ -164,7 +166,7 @@ final class ChangesTests: GuideTestCase {
         // sample: crud-copy-other
         let other = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: "other", objectTypes: [Bird.self]))
         try other.write {
-            other.create(Bird.self, value: wren)        // a copy in another Realm
+            other.create(Bird.self, value: wren)  // a copy in another Realm
         }
         // end
         XCTAssertEqual(other.objects(Bird.self).first?.name, "Wren")

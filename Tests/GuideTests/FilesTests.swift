@@ -66,12 +66,13 @@ final class FilesTests: GuideTestCase {
         // sample: files-seed
         var configuration = Realm.Configuration.defaultConfiguration
         configuration.fileURL = folder.appendingPathComponent("birds.realm")
-        configuration.seedFilePath = seed               // copied where there is no file yet
+        configuration.seedFilePath = seed  // copied where there is no file yet
         let realm = try Realm(configuration: configuration)
         // end
         XCTAssertEqual(realm.objects(Bird.self).count, 1)
         try realm.write { realm.deleteAll() }
-        XCTAssertEqual(try Realm(configuration: Realm.Configuration(fileURL: seed, objectTypes: [Bird.self])).objects(Bird.self).count, 1)
+        XCTAssertEqual(
+            try Realm(configuration: Realm.Configuration(fileURL: seed, objectTypes: [Bird.self])).objects(Bird.self).count, 1)
     }
 
     func testCompaction() throws {
@@ -97,7 +98,7 @@ final class FilesTests: GuideTestCase {
     func testEncryption() throws {
         let folder = folder
         // sample: files-encryption
-        let key = Data((0..<64).map { _ in UInt8.random(in: 0...255) })     // keep it: the file is lost without it
+        let key = Data((0..<64).map { _ in UInt8.random(in: 0...255) })  // keep it: the file is lost without it
         var configuration = Realm.Configuration.defaultConfiguration
         configuration.fileURL = folder.appendingPathComponent("secret.realm")
         configuration.encryptionKey = key
@@ -117,9 +118,13 @@ final class FilesTests: GuideTestCase {
         let key = Data(repeating: 7, count: 64)
         try realm.writeCopy(toFile: folder.appendingPathComponent("encrypted.realm"), encryptionKey: key)
         // end
-        let copy = try Realm(configuration: Realm.Configuration(fileURL: folder.appendingPathComponent("copy.realm"), objectTypes: [Bird.self]))
+        let copy = try Realm(
+            configuration: Realm.Configuration(fileURL: folder.appendingPathComponent("copy.realm"), objectTypes: [Bird.self]))
         XCTAssertEqual(copy.objects(Bird.self).count, 3)
-        XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(fileURL: folder.appendingPathComponent("encrypted.realm"), objectTypes: [Bird.self])))
+        XCTAssertThrowsError(
+            try Realm(
+                configuration: Realm.Configuration(
+                    fileURL: folder.appendingPathComponent("encrypted.realm"), objectTypes: [Bird.self])))
     }
 
     func testDeletion() throws {
@@ -165,11 +170,12 @@ final class FilesTests: GuideTestCase {
             try realm.write { realm.add(Bird("More \(number)", wingspan: 1)) }
         }
         XCTAssertEqual(kept.map(\.count), Array(1...12))
-        XCTAssertThrowsError(try {
-            for number in 0..<12 {
-                kept.append(realm.objects(Bird.self).freeze())
-                try realm.write { realm.add(Bird("Too many \(number)", wingspan: 1)) }
-            }
-        }())
+        XCTAssertThrowsError(
+            try {
+                for number in 0..<12 {
+                    kept.append(realm.objects(Bird.self).freeze())
+                    try realm.write { realm.add(Bird("Too many \(number)", wingspan: 1)) }
+                }
+            }())
     }
 }

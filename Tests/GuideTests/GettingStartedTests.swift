@@ -7,7 +7,7 @@ import RealmSwift
 
 class Bird: Object {
     @Persisted(primaryKey: true) var name: String
-    @Persisted var wingspan = 0.0           // metres
+    @Persisted var wingspan = 0.0  // metres
     @Persisted var isMigratory = false
 
     convenience init(_ name: String, wingspan: Double, isMigratory: Bool = false) {
@@ -51,7 +51,7 @@ final class GettingStartedTests: GuideTestCase {
         try realm.write {
             sparrow.isMigratory = true
         }
-        print(travellers.count)             // 2: results are live
+        print(travellers.count)  // 2: results are live
         // end
         XCTAssertEqual(travellers.count, 2)
 
@@ -59,7 +59,7 @@ final class GettingStartedTests: GuideTestCase {
         try realm.write {
             realm.delete(sparrow)
         }
-        print(travellers.count)             // 1
+        print(travellers.count)  // 1
         // end
         XCTAssertEqual(travellers.count, 1)
     }

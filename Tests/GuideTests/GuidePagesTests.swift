@@ -7,7 +7,8 @@ final class GuidePagesTests: XCTestCase {
     private let scratch = ScratchDirectory("GuidePages")
 
     private func script(_ arguments: String..., environment: [String: String] = [:]) throws -> (code: Int32?, errors: String) {
-        let child = try ChildProcess(path: Fixtures.packageRoot.appendingPathComponent("Scripts/guide").path, arguments, environment: environment)
+        let child = try ChildProcess(
+            path: Fixtures.packageRoot.appendingPathComponent("Scripts/guide").path, arguments, environment: environment)
         let code = child.waitForEnd(seconds: 60)
         return (code, child.errors)
     }
@@ -19,8 +20,12 @@ final class GuidePagesTests: XCTestCase {
 
     func testLinksBetweenPagesLeadSomewhere() throws {
         let root = Fixtures.packageRoot, guide = root.appendingPathComponent("Documentation/guide")
-        var pages = try FileManager.default.contentsOfDirectory(at: guide, includingPropertiesForKeys: nil).filter { $0.pathExtension == "md" }
-        pages += ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "Documentation/shared-store.md"].map { root.appendingPathComponent($0) }
+        var pages = try FileManager.default.contentsOfDirectory(at: guide, includingPropertiesForKeys: nil).filter {
+            $0.pathExtension == "md"
+        }
+        pages += ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "Documentation/shared-store.md"].map {
+            root.appendingPathComponent($0)
+        }
         XCTAssertGreaterThan(pages.count, 14)
         let index = try String(contentsOf: guide.appendingPathComponent("README.md"), encoding: .utf8)
         for page in pages {
@@ -29,7 +34,8 @@ final class GuidePagesTests: XCTestCase {
                 let target = part.prefix { $0 != ")" && $0 != "#" }
                 if target.isEmpty || target.hasPrefix("http") { continue }
                 let url = page.deletingLastPathComponent().appendingPathComponent(String(target))
-                XCTAssertTrue(FileManager.default.fileExists(atPath: url.standardizedFileURL.path), "\(page.lastPathComponent): \(target)")
+                XCTAssertTrue(
+                    FileManager.default.fileExists(atPath: url.standardizedFileURL.path), "\(page.lastPathComponent): \(target)")
             }
             if page.path.contains("/guide/") && page.lastPathComponent != "README.md" {
                 XCTAssertTrue(index.contains("](\(page.lastPathComponent))"), "\(page.lastPathComponent) is not in the index")
@@ -75,7 +81,8 @@ final class GuidePagesTests: XCTestCase {
     }
 
     func testWhatASampleLeavesOpenIsClosed() throws {
-        let tests = "    // sample: one\n    f { a in\n        if a {\n            g()\n            // end\n            h()\n        }\n    }\n"
+        let tests =
+            "    // sample: one\n    f { a in\n        if a {\n            g()\n            // end\n            h()\n        }\n    }\n"
         _ = try check(tests, "<!-- sample: one -->\n<!-- end -->\n")
         XCTAssertEqual(try script(environment: ["GUIDE_TESTS": scratch.path, "GUIDE_PAGES": scratch.path]).code, 0)
         let page = try String(contentsOfFile: scratch.file("a.md"), encoding: .utf8)

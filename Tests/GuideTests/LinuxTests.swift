@@ -8,7 +8,7 @@ class Nestbox: Object {
     @Persisted var number: Int
     @Persisted var isClean = true
 
-    override init() {                       // on Apple systems: required init(), or override
+    override init() {  // on Apple systems: required init(), or override
         super.init()
     }
 }
@@ -73,7 +73,8 @@ final class LinuxTests: GuideTestCase {
         XCTAssertEqual(key.count, 64)
         XCTAssertEqual(try encryptionKey(in: file), key)
         XCTAssertEqual(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int, 0o600)
-        let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("birds.realm")), encryptionKey: key, objectTypes: [Bird.self])
+        let configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: scratch.file("birds.realm")), encryptionKey: key, objectTypes: [Bird.self])
         XCTAssertTrue(try Realm(configuration: configuration).isEmpty)
     }
 
@@ -82,7 +83,7 @@ final class LinuxTests: GuideTestCase {
         defer { Logger.shared = saved }
         // sample: linux-log
         Logger.shared = Logger(level: .warn) { level, message in
-            print(level, message)                           // for example to the journal of the system
+            print(level, message)  // for example to the journal of the system
         }
         // end
         XCTAssertEqual(Logger.shared.level, .warn)

@@ -33,11 +33,11 @@ enum SecondVersion {
 enum ThirdVersion {
     // sample: migrations-after
     class Nest: Object {
-        @Persisted(primaryKey: true) var id: ObjectId   // new
-        @Persisted var foundBy: String                  // was `finder`
-        @Persisted var eggCount: Int                    // was `eggs`
-        @Persisted var height: Double                   // was a String
-        @Persisted var isOccupied = true                // new
+        @Persisted(primaryKey: true) var id: ObjectId  // new
+        @Persisted var foundBy: String  // was `finder`
+        @Persisted var eggCount: Int  // was `eggs`
+        @Persisted var height: Double  // was a String
+        @Persisted var isOccupied = true  // new
         // end
         override class func shouldIncludeInDefaultSchema() -> Bool { false }
     }
@@ -61,7 +61,8 @@ final class MigrationsTests: GuideTestCase {
 
     private func makeFirstFile() throws {
         try autoreleasepool {
-            let realm = try Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [FirstVersion.Nest.self, FirstVersion.Feeder.self]))
+            let realm = try Realm(
+                configuration: Realm.Configuration(fileURL: url, objectTypes: [FirstVersion.Nest.self, FirstVersion.Feeder.self]))
             try realm.write {
                 realm.create(FirstVersion.Nest.self, value: ["finder": "Ida", "eggs": 4, "height": "2.5"] as [String: Any])
                 realm.create(FirstVersion.Nest.self, value: ["finder": "Tom", "eggs": 0, "height": "low"] as [String: Any])
@@ -72,8 +73,11 @@ final class MigrationsTests: GuideTestCase {
 
     private func makeSecondFile() throws {
         try autoreleasepool {
-            let realm = try Realm(configuration: Realm.Configuration(fileURL: url, schemaVersion: 1, objectTypes: [SecondVersion.Nest.self]))
-            try realm.write { realm.create(SecondVersion.Nest.self, value: ["foundBy": "Ida", "eggCount": 4, "height": "2.5"] as [String: Any]) }
+            let realm = try Realm(
+                configuration: Realm.Configuration(fileURL: url, schemaVersion: 1, objectTypes: [SecondVersion.Nest.self]))
+            try realm.write {
+                realm.create(SecondVersion.Nest.self, value: ["foundBy": "Ida", "eggCount": 4, "height": "2.5"] as [String: Any])
+            }
         }
     }
 
@@ -164,10 +168,11 @@ final class MigrationsTests: GuideTestCase {
                 if old!["eggs"] as! Int == 0 { migration.delete(new!) }
             }
             migration.create("Nest", value: ["id": ObjectId.generate(), "foundBy": "Eve"] as [String: Any])
-            migration.deleteData(forType: "Feeder")     // a class that is not used any more
+            migration.deleteData(forType: "Feeder")  // a class that is not used any more
         }
         // end
-        XCTAssertEqual(Set(try Realm(configuration: configuration).objects(ThirdVersion.Nest.self).map(\.foundBy)), ["Ida", "Eve"])
+        XCTAssertEqual(
+            Set(try Realm(configuration: configuration).objects(ThirdVersion.Nest.self).map(\.foundBy)), ["Ida", "Eve"])
     }
 
     func testLookingFirst() throws {
@@ -187,7 +192,7 @@ final class MigrationsTests: GuideTestCase {
         try makeFirstFile()
         // sample: migrations-delete
         var configuration = MigrationsTests.configuration
-        configuration.deleteRealmIfMigrationNeeded = true       // while a program is being written
+        configuration.deleteRealmIfMigrationNeeded = true  // while a program is being written
         // end
         configuration.fileURL = url
         configuration.objectTypes = [ThirdVersion.Nest.self]

@@ -14,13 +14,13 @@ class Sighting: Object {
     @Persisted(indexed: true) var day = Date()
     @Persisted var number = 1
     @Persisted var certainty = Certainty.seen
-    @Persisted var remark: String?          // may be nil
+    @Persisted var remark: String?  // may be nil
     @Persisted var bird: Bird?
     @Persisted var place: Place?
     @Persisted(originProperty: "sightings") var watchers: LinkingObjects<Watcher>
 
-    var isFlock: Bool { number > 20 }        // computed: not stored
-    var isSelected = false                  // without @Persisted: not stored
+    var isFlock: Bool { number > 20 }  // computed: not stored
+    var isSelected = false  // without @Persisted: not stored
 }
 // end
 
@@ -34,7 +34,7 @@ struct Degrees: CustomPersistable {
     var persistableValue: Double { celsius }
 }
 
-struct Ring: FailableCustomPersistable {    // the number on a ringed bird's leg
+struct Ring: FailableCustomPersistable {  // the number on a ringed bird's leg
     let number: Int
 
     init?(persistedValue: String) {
@@ -59,7 +59,7 @@ class Journal: Object {
     @Persisted var pages: AnyRealmValue
 
     override class func propertiesMapping() -> [String: String] {
-        ["title": "journal_title"]          // name in Swift: name in the file
+        ["title": "journal_title"]  // name in Swift: name in the file
     }
 }
 // end
@@ -103,9 +103,9 @@ final class ModelsTests: GuideTestCase {
         let realm = try Realm()
         // sample: models-defaults
         let sighting = Sighting()
-        print(sighting.id)                  // a new ObjectId, the same at every read
-        print(sighting.certainty)           // seen
-        print(sighting.remark as Any)       // nil
+        print(sighting.id)  // a new ObjectId, the same at every read
+        print(sighting.certainty)  // seen
+        print(sighting.remark as Any)  // nil
         // end
         XCTAssertEqual(sighting.id, sighting.id)
         XCTAssertEqual(sighting.certainty, .seen)
@@ -113,7 +113,9 @@ final class ModelsTests: GuideTestCase {
         try realm.write { realm.add(sighting) }
         XCTAssertTrue(sighting.isSelected)
         XCTAssertFalse(try XCTUnwrap(realm.objects(Sighting.self).first).isFlock)
-        XCTAssertEqual(realm.schema["Sighting"]?.properties.map(\.name), ["id", "day", "number", "certainty", "remark", "bird", "place", "watchers"])
+        XCTAssertEqual(
+            realm.schema["Sighting"]?.properties.map(\.name),
+            ["id", "day", "number", "certainty", "remark", "bird", "place", "watchers"])
     }
 
     func testMappedTypes() throws {
@@ -150,7 +152,7 @@ final class ModelsTests: GuideTestCase {
             realm.add(Enclosure(value: ["number": 1, "area": 40.0] as [String: Any]))
             realm.add(Aviary(value: ["number": 1, "area": 25.0, "height": 6.0] as [String: Any]))
         }
-        print(realm.objects(Enclosure.self).count)      // 1: the aviary is in a table of its own
+        print(realm.objects(Enclosure.self).count)  // 1: the aviary is in a table of its own
         // end
         XCTAssertEqual(realm.objects(Enclosure.self).count, 1)
         XCTAssertEqual(realm.objects(Aviary.self).first?.area, 25)
@@ -168,7 +170,8 @@ final class ModelsTests: GuideTestCase {
         let realm = try Realm()
         try realm.write {
             let watcher = realm.create(Watcher.self, value: ["name": "Ida"])
-            watcher.sightings.append(Sighting(value: ["bird": Bird("Wren", wingspan: 0.15), "place": ["name": "Hedge"], "number": 2] as [String: Any]))
+            watcher.sightings.append(
+                Sighting(value: ["bird": Bird("Wren", wingspan: 0.15), "place": ["name": "Hedge"], "number": 2] as [String: Any]))
         }
         // sample: models-projection-use
         for row in realm.objects(SightingRow.self).filter("number > 1") {

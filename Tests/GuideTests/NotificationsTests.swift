@@ -44,7 +44,8 @@ final class NotificationsTests: GuideTestCase {
         func note<C: Collection>(_ change: RealmCollectionChange<C>) {
             switch change {
             case .initial(let collection): lines.append("initial \(collection.count)")
-            case .update(_, let deletions, let insertions, let modifications): lines.append("-\(deletions) +\(insertions) ~\(modifications)")
+            case .update(_, let deletions, let insertions, let modifications):
+                lines.append("-\(deletions) +\(insertions) ~\(modifications)")
             case .error(let error): lines.append("\(error)")
             }
         }
@@ -148,7 +149,7 @@ final class NotificationsTests: GuideTestCase {
         // sample: notifications-realm
         let realm = try Realm()
         let token = realm.observe { notification, realm in
-            changes += 1                                // after every commit, whoever made it
+            changes += 1  // after every commit, whoever made it
         }
         // end
         try realm.write { realm.add(Bird("Wren", wingspan: 0.15)) }
@@ -164,7 +165,7 @@ final class NotificationsTests: GuideTestCase {
         XCTAssertTrue(spin { log.lines.count == 1 })
         // sample: notifications-silent
         try realm.write(withoutNotifying: [token]) {
-            realm.add(Bird("Wren", wingspan: 0.15))     // shown already by whoever made the change
+            realm.add(Bird("Wren", wingspan: 0.15))  // shown already by whoever made the change
         }
         // end
         try realm.write { realm.add(Bird("Crane", wingspan: 2.2)) }
@@ -180,7 +181,7 @@ final class NotificationsTests: GuideTestCase {
         // sample: notifications-queue
         let queue = DispatchQueue(label: "observers")
         let token = birds.observe(on: queue) { change in
-            if case .initial(let birds) = change {      // the queue's own results
+            if case .initial(let birds) = change {  // the queue's own results
                 seen.withLock { $0 = birds.count }
             }
         }
@@ -294,7 +295,7 @@ final class NotificationsTests: GuideTestCase {
         // sample: notifications-map
         let favourites = ida.favourites.observe { change in
             if case .update(_, let deletions, let insertions, let modifications) = change {
-                keys = deletions + insertions + modifications           // keys instead of positions
+                keys = deletions + insertions + modifications  // keys instead of positions
             }
         }
         // end
@@ -333,9 +334,9 @@ final class NotificationsTests: GuideTestCase {
             case .initial(let birds):
                 rows = birds.map(\.name)
             case .update(let birds, let deletions, let insertions, let modifications):
-                for index in modifications { rows[index] += "*" }                   // in the old positions
-                for index in deletions.reversed() { rows.remove(at: index) }        // in the old positions
-                for index in insertions { rows.insert(birds[index].name, at: index) }       // in the new ones
+                for index in modifications { rows[index] += "*" }  // in the old positions
+                for index in deletions.reversed() { rows.remove(at: index) }  // in the old positions
+                for index in insertions { rows.insert(birds[index].name, at: index) }  // in the new ones
             case .error(let error):
                 print(error)
             }
@@ -343,7 +344,9 @@ final class NotificationsTests: GuideTestCase {
         }
         // end
         XCTAssertTrue(spin { isStarted })
-        try realm.write { realm.add([Bird("Crane", wingspan: 2.2), Bird("Wren", wingspan: 0.15), Bird("Robin", wingspan: 0.21)]) }
+        try realm.write {
+            realm.add([Bird("Crane", wingspan: 2.2), Bird("Wren", wingspan: 0.15), Bird("Robin", wingspan: 0.21)])
+        }
         XCTAssertTrue(spin { rows == ["Crane", "Robin", "Wren"] })
         try realm.write {
             realm.delete(birds[0])
@@ -363,7 +366,7 @@ final class NotificationsTests: GuideTestCase {
         let row = SightingRow(projecting: sighting)
         let token = row.observe(keyPaths: [\SightingRow.number]) { change in
             if case .change(_, let properties) = change {
-                names = properties.map(\.name)          // those of the projection
+                names = properties.map(\.name)  // those of the projection
             }
         }
         // end

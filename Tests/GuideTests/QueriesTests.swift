@@ -6,7 +6,8 @@ final class QueriesTests: GuideTestCase {
     private func makeRealm() throws -> Realm {
         let realm = try Realm()
         try realm.write {
-            let wren = Bird("Wren", wingspan: 0.15), crane = Bird("Crane", wingspan: 2.2, isMigratory: true), robin = Bird("Robin", wingspan: 0.21, isMigratory: true)
+            let wren = Bird("Wren", wingspan: 0.15), crane = Bird("Crane", wingspan: 2.2, isMigratory: true),
+                robin = Bird("Robin", wingspan: 0.21, isMigratory: true)
             let day = Date(timeIntervalSince1970: 1_700_000_000)
             realm.add([wren, crane, robin])
             let pond = Place(value: ["name": "Pond"])
@@ -14,12 +15,18 @@ final class QueriesTests: GuideTestCase {
             let ida = realm.create(Watcher.self, value: ["name": "Ida"])
             ida.sightings.append(objectsIn: [
                 Sighting(value: ["bird": wren, "number": 2, "day": day, "remark": "nest in the ivy"] as [String: Any]),
-                Sighting(value: ["bird": crane, "number": 80, "day": day + 86400, "place": pond, "certainty": Certainty.photographed] as [String: Any]),
+                Sighting(
+                    value: ["bird": crane, "number": 80, "day": day + 86400, "place": pond, "certainty": Certainty.photographed]
+                        as [String: Any]),
             ])
             ida.favourites["dawn"] = robin
             let tom = realm.create(Watcher.self, value: ["name": "Tom", "mentor": ida])
-            tom.sightings.append(Sighting(value: ["bird": robin, "day": day + 172_800, "certainty": Certainty.heard] as [String: Any]))
-            realm.create(Journal.self, value: ["title": "2026", "pages": AnyRealmValue.fromDictionary(["may": .fromArray([.int(3), .string("rain")])])] as [String: Any])
+            tom.sightings.append(
+                Sighting(value: ["bird": robin, "day": day + 172_800, "certainty": Certainty.heard] as [String: Any]))
+            realm.create(
+                Journal.self,
+                value: ["title": "2026", "pages": AnyRealmValue.fromDictionary(["may": .fromArray([.int(3), .string("rain")])])]
+                    as [String: Any])
         }
         return realm
     }
@@ -47,8 +54,8 @@ final class QueriesTests: GuideTestCase {
 
         // sample: queries-typed-collections
         let busy = watchers.where { $0.sightings.count > 1 && $0.sightings.number.sum > 50 }
-        let patient = watchers.where { $0.sightings.certainty == .heard }                           // any of them
-        let sure = watchers.where { ($0.sightings.number > 1 && $0.sightings.certainty == .photographed).count >= 1 }    // one that is both
+        let patient = watchers.where { $0.sightings.certainty == .heard }  // any of them
+        let sure = watchers.where { ($0.sightings.number > 1 && $0.sightings.certainty == .photographed).count >= 1 }  // one that is both
         let dawn = watchers.where { $0.favourites.keys == "dawn" && $0.favourites["dawn"].name == "Robin" }
         // end
         XCTAssertEqual(busy.map(\.name), ["Ida"])
@@ -78,7 +85,8 @@ final class QueriesTests: GuideTestCase {
         let patient = watchers.filter("ANY sightings.certainty == %@", Certainty.heard)
         let busy = watchers.filter("sightings.@sum.number > 50 AND sightings.@count > 1")
         let none = watchers.filter("NONE sightings.bird.isMigratory == true")
-        let sure = watchers.filter("SUBQUERY(sightings, $s, $s.number > 1 AND $s.certainty == %@).@count > 0", Certainty.photographed)
+        let sure = watchers.filter(
+            "SUBQUERY(sightings, $s, $s.number > 1 AND $s.certainty == %@).@count > 0", Certainty.photographed)
         // end
         XCTAssertEqual(patient.map(\.name), ["Tom"])
         XCTAssertEqual(busy.map(\.name), ["Ida"])

@@ -6,11 +6,11 @@ import XCTest
 class Watcher: Object {
     @Persisted(primaryKey: true) var id: UUID
     @Persisted var name: String
-    @Persisted var mentor: Watcher?                     // to one; always optional
-    @Persisted var sightings: List<Sighting>            // to many, in order
-    @Persisted var friends: MutableSet<Watcher>         // to many, each once
-    @Persisted var favourites: Map<String, Bird?>       // by key; values that are objects are optional
-    @Persisted var hides: List<Place>                   // embedded objects
+    @Persisted var mentor: Watcher?  // to one; always optional
+    @Persisted var sightings: List<Sighting>  // to many, in order
+    @Persisted var friends: MutableSet<Watcher>  // to many, each once
+    @Persisted var favourites: Map<String, Bird?>  // by key; values that are objects are optional
+    @Persisted var hides: List<Place>  // embedded objects
     @Persisted(originProperty: "mentor") var pupils: LinkingObjects<Watcher>
 }
 // end
@@ -23,7 +23,7 @@ class Place: EmbeddedObject {
 
 class Position: EmbeddedObject {
     @Persisted private var type = "Point"
-    @Persisted private var coordinates: List<Double>    // longitude, latitude
+    @Persisted private var coordinates: List<Double>  // longitude, latitude
 
     var latitude: Double { coordinates[1] }
     var longitude: Double { coordinates[0] }
@@ -46,9 +46,9 @@ final class RelationshipsTests: GuideTestCase {
         tom.friends.insert(ida)
         tom.favourites["song"] = Bird("Blackbird", wingspan: 0.36)
         try realm.write {
-            realm.add(tom)                              // adds Ida, the sighting and the bird too
+            realm.add(tom)  // adds Ida, the sighting and the bird too
         }
-        print(realm.objects(Watcher.self).count)        // 2
+        print(realm.objects(Watcher.self).count)  // 2
         // end
         XCTAssertEqual(realm.objects(Watcher.self).count, 2)
         XCTAssertEqual(realm.objects(Bird.self).count, 1)
@@ -57,7 +57,7 @@ final class RelationshipsTests: GuideTestCase {
         for pupil in ida.pupils {
             print("\(pupil.name) learns from \(ida.name)")
         }
-        print(tom.sightings[0].watchers.first?.name ?? "nobody")        // Tom
+        print(tom.sightings[0].watchers.first?.name ?? "nobody")  // Tom
         // end
         XCTAssertEqual(ida.pupils.map(\.name), ["Tom"])
         XCTAssertEqual(tom.sightings[0].watchers.first?.name, "Tom")
@@ -66,8 +66,8 @@ final class RelationshipsTests: GuideTestCase {
         try realm.write {
             realm.delete(ida)
         }
-        print(tom.mentor as Any)                        // nil
-        print(tom.friends.count)                        // 0
+        print(tom.mentor as Any)  // nil
+        print(tom.friends.count)  // 0
         // end
         XCTAssertNil(tom.mentor)
         XCTAssertEqual(tom.friends.count, 0)
@@ -84,8 +84,8 @@ final class RelationshipsTests: GuideTestCase {
         }
 
         try realm.write {
-            sighting.place?.name = "South pond"         // changes the place
-            sighting.place = Place(value: ["name": "Meadow"])           // replaces it: the old one is deleted
+            sighting.place?.name = "South pond"  // changes the place
+            sighting.place = Place(value: ["name": "Meadow"])  // replaces it: the old one is deleted
         }
         // end
         XCTAssertEqual(sighting.place?.name, "Meadow")
@@ -96,7 +96,7 @@ final class RelationshipsTests: GuideTestCase {
             realm.create(Watcher.self, value: ["name": "Ida", "hides": [["name": "Reeds"], ["name": "Tower"]]] as [String: Any])
         }
         try realm.write {
-            realm.delete(watcher)                       // and with her the two hides
+            realm.delete(watcher)  // and with her the two hides
         }
         // end
         XCTAssertEqual(realm.dynamicObjects("Place").count, 1)
@@ -105,7 +105,8 @@ final class RelationshipsTests: GuideTestCase {
     func testQueriesAcrossLinks() throws {
         let realm = try Realm()
         try realm.write {
-            realm.create(Watcher.self, value: ["name": "Ida", "sightings": [["number": 30, "place": ["name": "Pond"]]]] as [String: Any])
+            realm.create(
+                Watcher.self, value: ["name": "Ida", "sightings": [["number": 30, "place": ["name": "Pond"]]]] as [String: Any])
             realm.create(Watcher.self, value: ["name": "Tom", "sightings": [["number": 1]]] as [String: Any])
         }
         // sample: relationships-query

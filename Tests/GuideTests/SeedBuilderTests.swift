@@ -9,7 +9,8 @@ final class SeedBuilderTests: XCTestCase {
     private let scratch = ScratchDirectory("SeedBuilder")
 
     @discardableResult
-    private func run(_ arguments: String..., code: Int32 = 0, file: StaticString = #filePath, line: UInt = #line) throws -> String {
+    private func run(_ arguments: String..., code: Int32 = 0, file: StaticString = #filePath, line: UInt = #line) throws -> String
+    {
         let child = try ChildProcess(product: "SeedBuilder", arguments)
         XCTAssertEqual(child.waitForEnd(seconds: 30), code, child.errors, file: file, line: line)
         return code == 0 ? child.output : child.errors
@@ -34,7 +35,10 @@ final class SeedBuilderTests: XCTestCase {
         // As the app opens it, in a folder where it may not write.
         XCTAssertEqual(chmod(folder, 0o555), 0)
         defer { chmod(folder, 0o755) }
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: path), readOnly: true, schemaVersion: 3, objectTypes: [AppTopic.Topic.self, AppTopic.Phrase.self]))
+        let realm = try Realm(
+            configuration: Realm.Configuration(
+                fileURL: URL(fileURLWithPath: path), readOnly: true, schemaVersion: 3,
+                objectTypes: [AppTopic.Topic.self, AppTopic.Phrase.self]))
         XCTAssertEqual(realm.object(ofType: AppTopic.Phrase.self, forPrimaryKey: 1)?.texts["de"], "Guten Morgen")
         XCTAssertEqual(realm.object(ofType: AppTopic.Phrase.self, forPrimaryKey: 2)?.topics.count, 2)
         XCTAssertEqual(realm.object(ofType: AppTopic.Topic.self, forPrimaryKey: "At the station")?.phrases.map(\.id), [3, 2])
@@ -48,8 +52,9 @@ final class SeedBuilderTests: XCTestCase {
     func testASeedIsInstalledAndWrittenTo() throws {
         let path = scratch.file("phrases.realm")
         try run(phrases, path)
-        let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("live.realm")), objectTypes: [AppTopic.Topic.self, AppTopic.Phrase.self],
-                                                seedFilePath: URL(fileURLWithPath: path))
+        let configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: scratch.file("live.realm")), objectTypes: [AppTopic.Topic.self, AppTopic.Phrase.self],
+            seedFilePath: URL(fileURLWithPath: path))
         let realm = try Realm(configuration: configuration)
         try realm.write { realm.create(AppTopic.Phrase.self, value: ["id": 9, "texts": ["en": "Thank you"]] as [String: Any]) }
         XCTAssertEqual(realm.objects(AppTopic.Phrase.self).count, 4)
@@ -69,7 +74,8 @@ final class SeedBuilderTests: XCTestCase {
         let path = scratch.file("phrases.realm"), input = scratch.file("bad.json")
         try run(phrases, path)
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
-        try #"[{"name": "A", "phrases": []}, {"name": "A", "phrases": []}]"#.write(toFile: input, atomically: true, encoding: .utf8)
+        try #"[{"name": "A", "phrases": []}, {"name": "A", "phrases": []}]"#.write(
+            toFile: input, atomically: true, encoding: .utf8)
         XCTAssertEqual(try run(input, path, code: 1), "SeedBuilder: the topic 'A' occurs twice\n")
         try "[{]".write(toFile: input, atomically: true, encoding: .utf8)
         XCTAssertTrue(try run(input, path, code: 1).hasPrefix("SeedBuilder: "))

@@ -27,7 +27,7 @@ final class StoreSampleTests: XCTestCase {
                 try tasks.addColumn("title", .string)
             }
             let tasks = try transaction.editor.editor(named: "class_Task")
-            let (key, _) = try tasks.createObject(primaryKey: .int(1))      // the object with this key, if there is one
+            let (key, _) = try tasks.createObject(primaryKey: .int(1))  // the object with this key, if there is one
             try tasks.set("title", of: key, to: .string("read the README"))
         }
         let reading = try store.beginRead()

@@ -7,7 +7,8 @@ final class TaskListTests: XCTestCase {
     private let scratch = ScratchDirectory("TaskList")
 
     @discardableResult
-    private func run(_ arguments: String..., code: Int32 = 0, file: StaticString = #filePath, line: UInt = #line) throws -> String {
+    private func run(_ arguments: String..., code: Int32 = 0, file: StaticString = #filePath, line: UInt = #line) throws -> String
+    {
         let child = try ChildProcess(product: "TaskList", arguments)
         XCTAssertEqual(child.waitForEnd(seconds: 30), code, child.errors, file: file, line: line)
         return code == 0 ? child.output : child.errors
@@ -35,7 +36,9 @@ final class TaskListTests: XCTestCase {
         try run(path, "add", "Feed the cat")
         try run(path, "add", "Water the plants")
         let watcher = try ChildProcess(product: "TaskList", [path, "watch"])
-        func expect(_ line: String, at testLine: UInt = #line) { XCTAssertEqual(watcher.readLine(seconds: 20), line, watcher.errors, line: testLine) }
+        func expect(_ line: String, at testLine: UInt = #line) {
+            XCTAssertEqual(watcher.readLine(seconds: 20), line, watcher.errors, line: testLine)
+        }
         expect("2 tasks")
         expect("1 [ ] Feed the cat")
         expect("2 [ ] Water the plants")
@@ -55,7 +58,8 @@ final class TaskListTests: XCTestCase {
     /// The transcripts of the README, with another place for the file.
     func testTheReadmeShowsWhatHappens() throws {
         let path = scratch.file("readme.realm"), start = "$ .build/debug/TaskList /tmp/tasks.realm "
-        let lines = try String(contentsOf: Fixtures.packageRoot.appendingPathComponent("README.md"), encoding: .utf8).components(separatedBy: "\n")
+        let lines = try String(contentsOf: Fixtures.packageRoot.appendingPathComponent("README.md"), encoding: .utf8).components(
+            separatedBy: "\n")
         var watcher: ChildProcess?
         var heard: [String] = []
         var commandCount = 0, index = 0

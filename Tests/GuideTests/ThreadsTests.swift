@@ -17,7 +17,7 @@ final class ThreadsTests: GuideTestCase {
         // sample: threads-background
         DispatchQueue.global().async {
             autoreleasepool {
-                let realm = try! Realm()                // one of this thread's own
+                let realm = try! Realm()  // one of this thread's own
                 try! realm.write {
                     realm.add(Bird("Wren", wingspan: 0.15))
                 }
@@ -32,7 +32,7 @@ final class ThreadsTests: GuideTestCase {
     func testRefresh() throws {
         let realm = try Realm()
         // sample: threads-refresh
-        realm.autorefresh = false                       // stay at this version
+        realm.autorefresh = false  // stay at this version
         let birds = realm.objects(Bird.self)
         let before = birds.count
 
@@ -43,9 +43,9 @@ final class ThreadsTests: GuideTestCase {
         }
         written.wait()
 
-        print(birds.count == before)                    // true
+        print(birds.count == before)  // true
         realm.refresh()
-        print(birds.count == before)                    // false
+        print(birds.count == before)  // false
         // end
         XCTAssertEqual(before, 0)
         XCTAssertEqual(birds.count, 1)
@@ -54,9 +54,9 @@ final class ThreadsTests: GuideTestCase {
     func testAQueue() throws {
         let done = expectation(description: "written")
         // sample: threads-queue
-        let queue = DispatchQueue(label: "birds")       // serial
+        let queue = DispatchQueue(label: "birds")  // serial
         queue.async {
-            let realm = try! Realm(queue: queue)        // belongs to the queue, whichever thread it runs on
+            let realm = try! Realm(queue: queue)  // belongs to the queue, whichever thread it runs on
             try! realm.write {
                 realm.add(Bird("Crane", wingspan: 2.2))
             }
@@ -76,12 +76,12 @@ final class ThreadsTests: GuideTestCase {
         try realm.write {
             realm.deleteAll()
         }
-        print(frozen.count)                             // 1: as it was
+        print(frozen.count)  // 1: as it was
 
-        nonisolated(unsafe) let birds = frozen          // frozen values may be read on any thread
+        nonisolated(unsafe) let birds = frozen  // frozen values may be read on any thread
         DispatchQueue.global().async {
-            print(birds.first?.name ?? "none")          // Wren
-            print(birds.first?.thaw() as Any)           // nil: it does not live any more
+            print(birds.first?.name ?? "none")  // Wren
+            print(birds.first?.thaw() as Any)  // nil: it does not live any more
             done.fulfill()
         }
         // end
@@ -100,7 +100,7 @@ final class ThreadsTests: GuideTestCase {
         let reference = ThreadSafeReference(to: wren)
         DispatchQueue.global().async {
             let realm = try! Realm()
-            guard let wren = realm.resolve(reference) else { return }       // deleted meanwhile
+            guard let wren = realm.resolve(reference) else { return }  // deleted meanwhile
             try! realm.write {
                 wren.wingspan = 0.17
             }
@@ -132,9 +132,9 @@ final class ThreadsTests: GuideTestCase {
         let done = expectation(description: "written")
         // sample: threads-write-async
         realm.writeAsync {
-            realm.add(Bird("Wren", wingspan: 0.15))     // here, as soon as nobody else writes
+            realm.add(Bird("Wren", wingspan: 0.15))  // here, as soon as nobody else writes
         } onComplete: { error in
-            print(error as Any)                         // nil: it is safe on the disk
+            print(error as Any)  // nil: it is safe on the disk
             done.fulfill()
         }
         // end

@@ -19,7 +19,9 @@ final class DamagedCopiesTests: XCTestCase {
                     for i in 0..<min(leaf.count, 8) {
                         rows += 1
                         let row = leaf.row(i)
-                        if column.isBacklink { _ = try row.backlinkCount(column) } else if column.collection == nil {
+                        if column.isBacklink {
+                            _ = try row.backlinkCount(column)
+                        } else if column.collection == nil {
                             let value = try row.value(column)
                             if let index = try SearchIndex(table, column) { _ = try index.find(value) }
                             if let index = try FullTextIndex(table, column) { _ = try index.find(prefix: Array("a".utf8)) }
@@ -88,13 +90,16 @@ final class DamagedCopiesTests: XCTestCase {
         var file = NodeFile()
         var list = file.mixed([1 << 8 | 1, 2 << 8 | 1])
         for _ in 0..<40 { list = file.mixed([0x94, 1 << 8 | 0x94], refs: [list, list], keys: [1, 2]) }
-        let column = NodeFile.Column("any", type: 6, attributes: 16, leaf: file.mixed([0x94], refs: [list], keys: [1]), leafIndex: 0)
+        let column = NodeFile.Column(
+            "any", type: 6, attributes: 16, leaf: file.mixed([0x94], refs: [list], keys: [1]), leafIndex: 0)
         let tree = file.cluster([column], rows: 1)
         let top = file.table(key: 0, [column], tree: tree)
         let path = scratch.file("shared.realm")
         try Data(file.streaming(names: ["class_A"], tables: [top])).write(to: URL(fileURLWithPath: path))
         var bytes = 0
-        XCTAssertThrowsError(try JSONExporter.export(ImmutableFile(path: path).group) { bytes += $0.count }) { XCTAssertTrue($0 is FormatError, "\($0)") }
+        XCTAssertThrowsError(try JSONExporter.export(ImmutableFile(path: path).group) { bytes += $0.count }) {
+            XCTAssertTrue($0 is FormatError, "\($0)")
+        }
         XCTAssertLessThan(bytes, 1 << 20)
     }
 
@@ -112,7 +117,9 @@ final class DamagedCopiesTests: XCTestCase {
 
         var node = file.cluster([], rows: 256)
         for depth in 1...7 {
-            node = file.refs([0, NodeFile.tagged(depth), NodeFile.tagged(1 << (8 * depth + 7))] + [Int](repeating: node, count: 256), inner: true)
+            node = file.refs(
+                [0, NodeFile.tagged(depth), NodeFile.tagged(1 << (8 * depth + 7))] + [Int](repeating: node, count: 256),
+                inner: true)
         }
         let wide = file.table(key: 0, [], tree: node)
         path = scratch.file("wide.realm")

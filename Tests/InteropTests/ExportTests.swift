@@ -32,7 +32,10 @@ class ExportTests: XCTestCase {
         for name in names where FileManager.default.fileExists(atPath: folder + "/\(name).json") {
             let file = try GivenFiles.open(name, in: folder, scratch)
             // The columns that hold sets: their arrays have no common order.
-            let sets = Set(try file.group.tables().flatMap { table in table.publicColumns.filter { $0.collection == .set }.map { table.name(of: $0) } })
+            let sets = Set(
+                try file.group.tables().flatMap { table in
+                    table.publicColumns.filter { $0.collection == .set }.map { table.name(of: $0) }
+                })
             let ours = try exported(file).withSortedArrays(under: sets)
             let difference = try ours.firstDifference(given(name, folder).withSortedArrays(under: sets))
             XCTAssertNil(difference, "\(name): ours and the given value: \(difference ?? "")")
@@ -86,10 +89,12 @@ class ExportTests: XCTestCase {
         XCTAssertGreaterThan(pieces.count, 10)
         XCTAssertLessThan(try XCTUnwrap(pieces.max()), 256 * 1024)
         var calls = 0
-        XCTAssertThrowsError(try JSONExporter.export(file.group) { _ in
-            calls += 1
-            if calls == 3 { throw Full() }
-        }) { XCTAssertTrue($0 is Full) }
+        XCTAssertThrowsError(
+            try JSONExporter.export(file.group) { _ in
+                calls += 1
+                if calls == 3 { throw Full() }
+            }
+        ) { XCTAssertTrue($0 is Full) }
         XCTAssertEqual(calls, 3)
     }
 }

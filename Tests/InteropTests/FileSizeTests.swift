@@ -5,9 +5,10 @@ import XCTest
 
 /// Files are as large as the original's for the same objects and the same operations, within five in a hundred.
 ///
-/// What can be compared: the content of each given file, packed without free space; the given packed copies; the given files that were
-/// made in two commits (schema, then all objects), as they lie on the disk; and `many-versions`, whose 400 commits can be told from
-/// what is in it. How the others came about is not known. `FILE_SIZES_LONG=1` includes a table of seventy thousand objects.
+/// What can be compared: the content of each given file, packed without free space; the given packed copies; the given files that
+/// were made in two commits (schema, then all objects), as they lie on the disk; and `many-versions`, whose 400 commits can be
+/// told from what is in it. How the others came about is not known. `FILE_SIZES_LONG=1` includes a table of seventy thousand
+/// objects.
 final class FileSizeTests: XCTestCase {
     private let scratch = ScratchDirectory("size")
 
@@ -57,7 +58,9 @@ final class FileSizeTests: XCTestCase {
                 let keys = try classes.map { try transaction.editor.editor(named: "class_\($0)").table.key }
                 for table in try transaction.editor.group.classTables() {
                     let editor = try transaction.editor.editor(table.key)
-                    for column in table.publicColumns where column.type == .link && keys.contains(column.oppositeTable) { try editor.removeColumn(column.key) }
+                    for column in table.publicColumns where column.type == .link && keys.contains(column.oppositeTable) {
+                        try editor.removeColumn(column.key)
+                    }
                 }
                 for key in keys { try transaction.editor.removeTable(key) }
             }
@@ -73,7 +76,8 @@ final class FileSizeTests: XCTestCase {
     }
 
     func testTheObjectsOfEveryGivenFileTakeNoMoreRoomThanThere() throws {
-        // "trees" follows below: most of its objects were deleted after they were made, which shapes the tree of those that are left.
+        // "trees" follows below: most of its objects were deleted after they were made, which shapes the tree of those that are
+        // left.
         for name in try GivenFiles.core14() where name != "trees" {
             let ours = try packedSize(imported(name)), theirs = try packedSize(given(name))
             print("\(name): \(ours) bytes here, \(theirs) there")
@@ -83,7 +87,9 @@ final class FileSizeTests: XCTestCase {
 
     func testATreeWithHolesTakesNoMoreRoomThanThere() throws {
         // All but the table of many objects, from which a part was deleted.
-        assertNoLarger(try packedSize(imported("trees"), removing: ["Deep"]), try packedSize(given("trees"), removing: ["Deep"]), "trees without Deep")
+        assertNoLarger(
+            try packedSize(imported("trees"), removing: ["Deep"]), try packedSize(given("trees"), removing: ["Deep"]),
+            "trees without Deep")
         // A minute's work for a slow machine.
         if ProcessInfo.processInfo.environment["FILE_SIZES_LONG"] == nil { return }
         // That table: all its objects are made, then those deleted that are missing there.
@@ -101,7 +107,11 @@ final class FileSizeTests: XCTestCase {
             let n = try table.column(named: "n", adding: .int)
             for _ in 0..<200_000 {
                 let key = try table.createObject()
-                if let value = values.removeValue(forKey: key.rawValue) { try table.set(n, of: key, to: .int(value)) } else { missing.append(key) }
+                if let value = values.removeValue(forKey: key.rawValue) {
+                    try table.set(n, of: key, to: .int(value))
+                } else {
+                    missing.append(key)
+                }
                 if key.rawValue >= last { break }
             }
         }
@@ -135,8 +145,8 @@ final class FileSizeTests: XCTestCase {
         }
     }
 
-    /// `many-versions` has version 402 and the objects 133 to 399 of 400, number n with n % 97 letters: one was made in each of 400
-    /// commits, and in a third of them the first one left was deleted.
+    /// `many-versions` has version 402 and the objects 133 to 399 of 400, number n with n % 97 letters: one was made in each of
+    /// 400 commits, and in a third of them the first one left was deleted.
     func testFourHundredCommitsLeaveAFileAsLargeAsThere() throws {
         let path = scratch.file("many-versions.realm")
         let store = try Store.open(path, options())
@@ -158,7 +168,8 @@ final class FileSizeTests: XCTestCase {
         try store.close()
         let there = try ImmutableFile(path: Fixtures.core14 + "/many-versions.realm"), here = try ImmutableFile(path: path)
         XCTAssertEqual(try here.group.version(), try there.group.version())
-        let ours = try XCTUnwrap(try here.group.table(ofClass: "Log")), theirs = try XCTUnwrap(try there.group.table(ofClass: "Log"))
+        let ours = try XCTUnwrap(try here.group.table(ofClass: "Log")),
+            theirs = try XCTUnwrap(try there.group.table(ofClass: "Log"))
         var keys: [Int64] = []
         try theirs.forEachObject { keys.append($0.key.rawValue) }
         var index = 0

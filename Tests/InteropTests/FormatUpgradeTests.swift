@@ -38,7 +38,9 @@ final class FormatUpgradeTests: XCTestCase {
         return try Store.open(path, options)
     }
 
-    private func assertIsUpgraded(_ path: String, _ given: Given, _ message: String = "", key: EncryptionKey? = nil, line: UInt = #line) throws {
+    private func assertIsUpgraded(
+        _ path: String, _ given: Given, _ message: String = "", key: EncryptionKey? = nil, line: UInt = #line
+    ) throws {
         let file = try ImmutableFile(path: path, key: key)
         XCTAssertEqual(file.layout.format, 24, "\(given.name) \(message)", line: line)
         let difference = try ExactJSON(parsing: JSONExporter.text(file.group)).firstDifference(given.json)
@@ -98,7 +100,11 @@ final class FormatUpgradeTests: XCTestCase {
         for given in try all() {
             let original = try bytes(given.path)
             for access in [StoreOptions.Access.readWrite, .readOnly] {
-                XCTAssertThrowsError(try open(given.path) { $0.allowsUpgrade = false; $0.access = access }) {
+                XCTAssertThrowsError(
+                    try open(given.path) {
+                        $0.allowsUpgrade = false; $0.access = access
+                    }
+                ) {
                     XCTAssertEqual($0 as? OpenError, .upgradeRequired(path: given.path, format: given.format))
                     XCTAssertTrue("\($0)".contains("format \(given.format) ") && "\($0)".contains("24"), "\($0)")
                 }
@@ -126,7 +132,9 @@ final class FormatUpgradeTests: XCTestCase {
         let path = scratch.file("sync.realm")
         try FileManager.default.copyItem(atPath: folder + "/sync-client-history-refuse.realm", toPath: path)
         let original = try bytes(path)
-        XCTAssertThrowsError(try open(path)) { XCTAssertEqual($0 as? OpenError, .incompatibleHistory(path: path, found: 3, expected: 2)) }
+        XCTAssertThrowsError(try open(path)) {
+            XCTAssertEqual($0 as? OpenError, .incompatibleHistory(path: path, found: 3, expected: 2))
+        }
         XCTAssertEqual(try bytes(path), original)
         XCTAssertFalse(exists(scratch.file("sync.v22.backup.realm")))
     }
@@ -171,7 +179,8 @@ final class FormatUpgradeTests: XCTestCase {
         let given = try copy("upgrade_1000_22")
         try open(given.path).close()
         func age(_ days: Double) throws {
-            try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -days * 86400)], ofItemAtPath: given.backup)
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -days * 86400)], ofItemAtPath: given.backup)
         }
         try age(92.9)
         try open(given.path).close()
@@ -195,7 +204,8 @@ final class FormatUpgradeTests: XCTestCase {
 
     func testAnEncryptedFileIsUpgradedAndItsBackupIsCiphertext() throws {
         for name in ["migration-default-v5", "downgrade_asymmetric"] {
-            let given = try copy(name), path = scratch.file("\(name)-encrypted.realm"), key = try EncryptionKey(Data((0..<64).map { UInt8($0) }))
+            let given = try copy(name), path = scratch.file("\(name)-encrypted.realm"),
+                key = try EncryptionKey(Data((0..<64).map { UInt8($0) }))
             let plain = try bytes(given.path)
             let backend = EncryptedFile(descriptor: try SystemCallsForTests.create(path), path: path, key: key)
             let file = try DatabaseFile(backend: backend)
@@ -214,7 +224,10 @@ final class FormatUpgradeTests: XCTestCase {
 
     func testEightProcessesThatOpenAnOlderFileAtOnceUpgradeItOnce() throws {
         let processes = try (0..<8).map { _ in try TestProcess() }
-        for name in ["upgrade_1000_22", "upgrade_1000_23", "upgrade_11", "upgrade_20", "sync-metadata-v6", "downgrade_asymmetric", "file-format-version-10"] {
+        for name in [
+            "upgrade_1000_22", "upgrade_1000_23", "upgrade_11", "upgrade_20", "sync-metadata-v6", "downgrade_asymmetric",
+            "file-format-version-10",
+        ] {
             let given = try copy(name)
             for process in processes { process.send("ledger-open \(given.path)") }
             for process in processes { XCTAssertEqual(process.line(), "ok", name) }
@@ -229,7 +242,8 @@ final class FormatUpgradeTests: XCTestCase {
     }
 
     private static let killPoints = [
-        "backup.copied", "backup.renamed", "open.counted", "C3.before", "C3.stored", "C5.before", "C7.before", "publish.before-newest",
+        "backup.copied", "backup.renamed", "open.counted", "C3.before", "C3.stored", "C5.before", "C7.before",
+        "publish.before-newest",
         "publish.after-newest", "C7.after", "C9.before",
     ]
 
@@ -252,7 +266,8 @@ final class FormatUpgradeTests: XCTestCase {
         }
     }
 
-    /// The header says 24 already, the newest version of the session is still of format 22, and its process will never publish more.
+    /// The header says 24 already, the newest version of the session is still of format 22, and its process will never publish
+    /// more.
     func testWhoJoinsWhileAnUpgradeDiesBetweenHeaderAndVersionListUpgradesTheFile() throws {
         for access in ["second", "third"] {
             let given = try copy("upgrade_1000_22", as: "joined-\(access)")

@@ -47,7 +47,11 @@ final class FullTextTokenizerTests: XCTestCase {
 
     func testAQueryMatchesByWordsBeginningsAndExclusions() throws {
         let text = FullTextTokenizer.tokens("The quick brown fox")
-        for hit in ["quick", "QUICK the", "qui* fox", "-dog", "brown -dog", "th*"] { XCTAssertTrue(try FullTextQuery(hit).matches(text), hit) }
-        for miss in ["qui", "quick dog", "-fox", "the -fox", "quicker*"] { XCTAssertFalse(try FullTextQuery(miss).matches(text), miss) }
+        for hit in ["quick", "QUICK the", "qui* fox", "-dog", "brown -dog", "th*"] {
+            XCTAssertTrue(try FullTextQuery(hit).matches(text), hit)
+        }
+        for miss in ["qui", "quick dog", "-fox", "the -fox", "quicker*"] {
+            XCTAssertFalse(try FullTextQuery(miss).matches(text), miss)
+        }
     }
 }

@@ -13,14 +13,17 @@ enum GivenFiles {
     /// Folder and names of the files of older formats; skips the test where the shared folder is absent.
     static func older() throws -> (folder: String, names: [String]) {
         guard let folder = Fixtures.older else {
-            throw XCTSkip("the folder shared/fixtures with the files of older formats is not beside the package; nothing was tested")
+            throw XCTSkip(
+                "the folder shared/fixtures with the files of older formats is not beside the package; nothing was tested")
         }
         return (folder, try names(folder))
     }
 
     /// Files without JSON are those that must be refused for local opening; they can be read all the same.
     static func names(_ folder: String) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".realm") }.map { String($0.dropLast(6)) }.sorted()
+        try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".realm") }.map {
+            String($0.dropLast(6))
+        }.sorted()
     }
 
     /// Files are read encrypted with this key; nil: as they are.

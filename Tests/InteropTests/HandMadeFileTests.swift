@@ -11,7 +11,9 @@ final class HandMadeFileTests: XCTestCase {
         return try ImmutableFile(path: path)
     }
 
-    private func text(_ file: ImmutableFile) throws -> String { String(decoding: try JSONExporter.text(file.group), as: UTF8.self) }
+    private func text(_ file: ImmutableFile) throws -> String {
+        String(decoding: try JSONExporter.text(file.group), as: UTF8.self)
+    }
 
     func testTheExampleOfTheSpecificationIsRead() throws {
         // file-format-1 1.3: one table t with one int column n and one row with value 5.
@@ -30,7 +32,9 @@ final class HandMadeFileTests: XCTestCase {
             rest = rest.dropFirst(2)
         }
         XCTAssertEqual(bytes.count, 256)
-        XCTAssertEqual(try text(open(bytes, ScratchDirectory())), #"{"schemaVersion":-1,"classes":{},"tables":{"t":{"objects":[{"_key":0,"n":5}]}}}"#)
+        XCTAssertEqual(
+            try text(open(bytes, ScratchDirectory())),
+            #"{"schemaVersion":-1,"classes":{},"tables":{"t":{"objects":[{"_key":0,"n":5}]}}}"#)
     }
 
     func testTopArraysOfEveryLegalLengthAreReadAndOthersRefused() throws {
@@ -67,7 +71,9 @@ final class HandMadeFileTests: XCTestCase {
         let bytes = file.streaming(names: ["class_A"], tables: [top])
         let table = try XCTUnwrap(open(bytes, scratch).group.table(ofClass: "A"))
         XCTAssertEqual(table.primaryKeyColumn?.key.rawValue, 0)
-        for (value, key) in [(7, 0), (0, 1), (300, 2)] as [(Int64, Int64)] { XCTAssertEqual(try table.find(primaryKey: .int(value))?.key.rawValue, key) }
+        for (value, key) in [(7, 0), (0, 1), (300, 2)] as [(Int64, Int64)] {
+            XCTAssertEqual(try table.find(primaryKey: .int(value))?.key.rawValue, key)
+        }
         XCTAssertNil(try table.find(primaryKey: .int(8)))
         // Null has the chunks of int 0 and differs only behind them.
         XCTAssertNil(try table.find(primaryKey: .null))
@@ -109,7 +115,10 @@ final class HandMadeFileTests: XCTestCase {
         let tree = file.cluster([four, short], rows: 3)
         let top = file.table(key: 0, [four, short], tree: tree)
         let opened = try open(file.streaming(names: ["class_A"], tables: [top]), scratch)
-        for object in [#"{"_key":0,"four":5,"short":[2]}"#, #"{"_key":1,"four":null,"short":{"$dict":[]}}"#, #"{"_key":2,"four":"x","short":true}"#] {
+        for object in [
+            #"{"_key":0,"four":5,"short":[2]}"#, #"{"_key":1,"four":null,"short":{"$dict":[]}}"#,
+            #"{"_key":2,"four":"x","short":true}"#,
+        ] {
             XCTAssertTrue(try text(opened).contains(object), object)
         }
         let table = try XCTUnwrap(opened.group.table(ofClass: "A")), column = try XCTUnwrap(table.column(named: "short"))
@@ -158,7 +167,8 @@ final class HandMadeFileTests: XCTestCase {
         XCTAssertEqual(try b.tombstone(ObjectKey(-2))?.index, 1)
         XCTAssertNil(try b.tombstone(ObjectKey(-3)))
         let five = #"{"$link":["B",5]}"#
-        XCTAssertTrue(try text(opened).contains(#"{"_key":0,"link":\#(five),"list":[\#(five),\#(five)],"set":[\#(five)],"any":\#(five)}"#))
+        XCTAssertTrue(
+            try text(opened).contains(#"{"_key":0,"link":\#(five),"list":[\#(five),\#(five)],"set":[\#(five)],"any":\#(five)}"#))
         XCTAssertTrue(try text(opened).contains(#"{"_key":1,"link":null,"list":[],"set":[],"any":null}"#))
     }
 
@@ -170,7 +180,8 @@ final class HandMadeFileTests: XCTestCase {
         let tree = file.cluster([id], rows: 2, keys: [1, 1 << 62])
         let map = file.refs([file.integers([1, 1 + 1 << 62]), file.integers([0, 0]), file.integers([1, 1 << 62])])
         let table = file.table(key: 0, [id], tree: tree, primaryKey: 1, collisions: map)
-        let found = try XCTUnwrap(open(file.streaming(names: ["class_A"], tables: [table], format: 20), scratch).group.table(ofClass: "A"))
+        let found = try XCTUnwrap(
+            open(file.streaming(names: ["class_A"], tables: [table], format: 20), scratch).group.table(ofClass: "A"))
         XCTAssertEqual(try found.find(primaryKey: .int(1))?.key.rawValue, 1)
         XCTAssertEqual(try found.find(primaryKey: .int(1 + 1 << 62))?.key.rawValue, 1 << 62)
         XCTAssertNil(try found.find(primaryKey: .int(2)))
@@ -185,7 +196,8 @@ final class HandMadeFileTests: XCTestCase {
         check(.string("foo"), 0xc25b_3c7f_d40d_5dc9, 0xdb0f_3fea_b5c7_ee0b)
         check(.string(""), 0x9018_6095_efbf_5532, 0x0d4b_6b5e_eea3_39da)
         check(.objectId(try XCTUnwrap(ObjectIdValue("507f1f77bcf86cd799439011"))), 0x90c3_ec58_8f8e_6ca7, 0x127f_41c8_cd41_03ee)
-        check(.uuid(try XCTUnwrap(UUIDValue("3b241101-e2bb-4255-8caf-4136c566a962"))), 0x5542_bbe2_0111_243b, 0x62a9_66c5_3641_af8c)
+        check(
+            .uuid(try XCTUnwrap(UUIDValue("3b241101-e2bb-4255-8caf-4136c566a962"))), 0x5542_bbe2_0111_243b, 0x62a9_66c5_3641_af8c)
         check(.null, 1, 0)
         check(.int(-860), 0, 0xffff_ffff_ffff_fca4)
         XCTAssertEqual(GlobalKey(primaryKey: .int(-860))?.hashedLocalKey.rawValue, 0x3fff_ffff_ffff_fca4)
@@ -203,7 +215,9 @@ final class HandMadeFileTests: XCTestCase {
         func chunk(_ text: String) -> Int { Array(text.utf8).reduce(0) { $0 << 8 | Int($1) } }
         // Behind "abcd": the word itself at 'X', "efX", and "efgh" (alone, without a further level).
         let end = 0x5800_0000, ef = chunk("efX") << 8, efgh = chunk("efgh")
-        let subIndex = file.refs([file.integers([end, ef, efgh], code: 6), file.integers([0, 1]), NodeFile.tagged(1), NodeFile.tagged(1)], context: true)
+        let subIndex = file.refs(
+            [file.integers([end, ef, efgh], code: 6), file.integers([0, 1]), NodeFile.tagged(1), NodeFile.tagged(1)],
+            context: true)
         // "wxyz": keys 0, 2 and 2 again, and 3 and 99, which no longer hold the word or do not exist.
         let many = file.integers([0, 2, 2, 3, 99])
         column.index = file.refs([file.integers([chunk("abcd"), chunk("wxyz")], code: 6), subIndex, many], context: true)
@@ -217,7 +231,9 @@ final class HandMadeFileTests: XCTestCase {
         XCTAssertEqual(try find("abcdefgh"), [1])
         XCTAssertEqual(try find("abcdef"), [1])
         XCTAssertEqual(try find("wxyz"), [0, 2])
-        for absent in ["", "a", "abc", "abcde", "abcdefghi", "abcdefghijkl", "wxyzw", "wxy"] { XCTAssertEqual(try find(absent), [], absent) }
+        for absent in ["", "a", "abc", "abcde", "abcdefghi", "abcdefghijkl", "wxyzw", "wxy"] {
+            XCTAssertEqual(try find(absent), [], absent)
+        }
         XCTAssertEqual(try index.find(.null), [])
         XCTAssertTrue(try opened.group.objectSchema(table).properties[0].isIndexed)
     }
@@ -252,12 +268,16 @@ final class HandMadeFileTests: XCTestCase {
         let tree = file.cluster([], rows: 0)
         let first = file.table(key: 0, [], tree: tree)
         let third = file.table(key: 3 << 16 | 2, [], tree: file.cluster([], rows: 2), slots: 12)
-        let group = try open(file.streaming(names: ["class_A", "", "other"], tables: [first, NodeFile.tagged(1), third]), scratch).group
+        let group = try open(
+            file.streaming(names: ["class_A", "", "other"], tables: [first, NodeFile.tagged(1), third]), scratch
+        ).group
         XCTAssertEqual(group.tableNames, ["class_A", "other"])
         XCTAssertEqual(group.tableCount, 2)
         XCTAssertEqual(try group.tableKeys(), [TableKey(0), TableKey(3 << 16 | 2)])
         XCTAssertEqual(try group.table(TableKey(3 << 16 | 2))?.objectCount, 2)
-        for absent in [2, 2 << 16 | 2, 1, 3, 0x7FFF_FFFF] as [UInt32] { XCTAssertNil(try group.table(TableKey(absent)), "\(absent)") }
+        for absent in [2, 2 << 16 | 2, 1, 3, 0x7FFF_FFFF] as [UInt32] {
+            XCTAssertNil(try group.table(TableKey(absent)), "\(absent)")
+        }
         XCTAssertNil(try group.table(named: ""))
         XCTAssertNil(try group.table(named: "class_other"))
     }

@@ -39,10 +39,12 @@ class IndexLookupTests: XCTestCase {
                         for value in expected.keys {
                             let equal = expected.filter { Mixed.compare($0.key, value) == 0 }.flatMap(\.value).sorted()
                             let found = try index.find(value)
-                            XCTAssertTrue(Set(found).isSubset(of: equal),
-                                           "\(name) \(table.name).\(table.name(of: column)) = \(value)")
-                            XCTAssertTrue(Set(expected[value] ?? []).isSubset(of: found),
-                                           "\(name) \(table.name).\(table.name(of: column)) = \(value): \(found)")
+                            XCTAssertTrue(
+                                Set(found).isSubset(of: equal),
+                                "\(name) \(table.name).\(table.name(of: column)) = \(value)")
+                            XCTAssertTrue(
+                                Set(expected[value] ?? []).isSubset(of: found),
+                                "\(name) \(table.name).\(table.name(of: column)) = \(value): \(found)")
                             lookups += 1
                         }
                         continue
@@ -65,15 +67,16 @@ class IndexLookupTests: XCTestCase {
     }
 
     private func absentValues(_ column: Column, _ present: [Mixed: [ObjectKey]]) -> [Mixed] {
-        let candidates: [Mixed] = switch column.type {
-        case .int: [.int(.min), .int(.max), .int(-1), .int(0), .int(1 << 40), .null]
-        case .bool: [.null, .bool(true), .bool(false)]
-        case .string: [.string(""), .string("X"), .string("\u{0}"), .string(String(repeating: "z", count: 300)), .null]
-        case .timestamp: [.timestamp(Timestamp(seconds: .max, nanoseconds: 1)), .null]
-        case .objectId: [.objectId(ObjectIdValue(high: .max, low: 7)), .null]
-        case .uuid: [.uuid(UUIDValue(high: .max, low: 7)), .null]
-        default: []
-        }
+        let candidates: [Mixed] =
+            switch column.type {
+            case .int: [.int(.min), .int(.max), .int(-1), .int(0), .int(1 << 40), .null]
+            case .bool: [.null, .bool(true), .bool(false)]
+            case .string: [.string(""), .string("X"), .string("\u{0}"), .string(String(repeating: "z", count: 300)), .null]
+            case .timestamp: [.timestamp(Timestamp(seconds: .max, nanoseconds: 1)), .null]
+            case .objectId: [.objectId(ObjectIdValue(high: .max, low: 7)), .null]
+            case .uuid: [.uuid(UUIDValue(high: .max, low: 7)), .null]
+            default: []
+            }
         return candidates.filter { present[$0] == nil }
     }
 
@@ -104,17 +107,24 @@ class IndexLookupTests: XCTestCase {
                     guard let index = try FullTextIndex(table, column) else { continue }
                     XCTAssertNil(try SearchIndex(table, column))
                     var texts: [(key: ObjectKey, tokens: Set<[UInt8]>)] = []
-                    try table.forEachObject { texts.append(($0.key, try $0.stringBytes(column).map { FullTextTokenizer.tokens($0) } ?? [])) }
+                    try table.forEachObject {
+                        texts.append(($0.key, try $0.stringBytes(column).map { FullTextTokenizer.tokens($0) } ?? []))
+                    }
                     for token in texts.reduce(into: Set<[UInt8]>(), { $0.formUnion($1.tokens) }) {
                         words += 1
                         let text = String(decoding: token, as: UTF8.self)
-                        XCTAssertEqual(try index.find(word: token), texts.filter { $0.tokens.contains(token) }.map(\.key),
-                                       "\(name) \(text)")
-                        XCTAssertEqual(try index.find(word: token + Array("q".utf8)), texts.filter { $0.tokens.contains(token + Array("q".utf8)) }.map(\.key))
+                        XCTAssertEqual(
+                            try index.find(word: token), texts.filter { $0.tokens.contains(token) }.map(\.key),
+                            "\(name) \(text)")
+                        XCTAssertEqual(
+                            try index.find(word: token + Array("q".utf8)),
+                            texts.filter { $0.tokens.contains(token + Array("q".utf8)) }.map(\.key))
                         for length in 0...token.count {
                             let prefix = Array(token[..<length])
-                            XCTAssertEqual(try index.find(prefix: prefix), texts.filter { $0.tokens.contains { $0.starts(with: prefix) } }.map(\.key),
-                                           "\(name) \(text) \(length)")
+                            XCTAssertEqual(
+                                try index.find(prefix: prefix),
+                                texts.filter { $0.tokens.contains { $0.starts(with: prefix) } }.map(\.key),
+                                "\(name) \(text) \(length)")
                         }
                     }
                 }
@@ -130,12 +140,18 @@ class IndexLookupTests: XCTestCase {
             for column in table.publicColumns {
                 guard let index = try FullTextIndex(table, column) else { continue }
                 var texts: [(key: ObjectKey, tokens: Set<[UInt8]>)] = []
-                try table.forEachObject { texts.append(($0.key, try $0.stringBytes(column).map { FullTextTokenizer.tokens($0) } ?? [])) }
-                let all = texts.reduce(into: Set<[UInt8]>()) { $0.formUnion($1.tokens) }.map { String(decoding: $0, as: UTF8.self) }.sorted()
+                try table.forEachObject {
+                    texts.append(($0.key, try $0.stringBytes(column).map { FullTextTokenizer.tokens($0) } ?? []))
+                }
+                let all = texts.reduce(into: Set<[UInt8]>()) { $0.formUnion($1.tokens) }.map {
+                    String(decoding: $0, as: UTF8.self)
+                }.sorted()
                 var hits = 0
                 for a in all {
                     for b in all {
-                        for text in ["\(a) \(b)", "\(a) -\(b)", "-\(a)", "\(a.prefix(1))* -\(b)", " \(a.uppercased())\t\(b.prefix(2))* "] {
+                        for text in [
+                            "\(a) \(b)", "\(a) -\(b)", "-\(a)", "\(a.prefix(1))* -\(b)", " \(a.uppercased())\t\(b.prefix(2))* ",
+                        ] {
                             guard let query = try? FullTextQuery(text) else { continue }
                             let expected = texts.filter { query.matches($0.tokens) }.map(\.key)
                             XCTAssertEqual(try index.find(query), expected, text)

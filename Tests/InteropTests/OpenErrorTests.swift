@@ -36,7 +36,9 @@ final class OpenErrorTests: XCTestCase {
         XCTAssertEqual(error(path), .notARealm(path: path, content: .zeros))
         path = try write(Array(String(repeating: "plain text\n", count: 80).utf8), scratch)
         XCTAssertEqual(error(path), .notARealm(path: path, content: .text))
-        XCTAssertEqual(error(Fixtures.core14 + "/encrypted.realm"), .notARealm(path: Fixtures.core14 + "/encrypted.realm", content: .encrypted))
+        XCTAssertEqual(
+            error(Fixtures.core14 + "/encrypted.realm"),
+            .notARealm(path: Fixtures.core14 + "/encrypted.realm", content: .encrypted))
         XCTAssertEqual(mkfifo(scratch.file("fifo"), 0o600), 0)
         XCTAssertEqual(error(scratch.file("fifo")), .notARegularFile(path: scratch.file("fifo")))
         let descriptions = [.zeros, .text, .encrypted, .unknown].map { OpenError.notARealm(path: "a", content: $0).description }
@@ -62,8 +64,11 @@ final class OpenErrorTests: XCTestCase {
         bytes = try good()
         bytes[8...15] = [0, 0, 0, 0, 0, 0, 0, 0x80]
         path = try write(bytes, scratch)
-        XCTAssertEqual(error(path), .truncated(path: path, size: bytes.count, position: 0x8000_0000_0000_0000,
-                                               what: "the top array of slot 1 (the other slot says \(other(bytes)))"))
+        XCTAssertEqual(
+            error(path),
+            .truncated(
+                path: path, size: bytes.count, position: 0x8000_0000_0000_0000,
+                what: "the top array of slot 1 (the other slot says \(other(bytes)))"))
         for format in [0, 1, 9, 12, 19, 25, 255] {
             bytes = try good()
             bytes[21] = UInt8(format)
@@ -91,7 +96,9 @@ final class OpenErrorTests: XCTestCase {
         let streaming = try good("compact-copy")
         for size in [40, 48, 4096, streaming.count - 8] {
             let path = try write(Array(streaming[..<size]), scratch)
-            XCTAssertEqual(error(path), .truncated(path: path, size: size, position: UInt64(size - 8), what: "the footer of the streaming form"))
+            XCTAssertEqual(
+                error(path),
+                .truncated(path: path, size: size, position: UInt64(size - 8), what: "the footer of the streaming form"))
         }
         let path = try write(Array(streaming[..<32]), scratch)
         XCTAssertEqual(error(path), .tooSmall(path: path, size: 32, minimum: 40))

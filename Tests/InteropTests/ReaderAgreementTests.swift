@@ -41,12 +41,14 @@ class ReaderAgreementTests: XCTestCase {
                     XCTAssertEqual(walked.count, list.count)
                     // Few positions of a long list are enough.
                     for i in stride(from: 0, to: list.count, by: max(1, list.count / 50)) {
-                        XCTAssertTrue(self.same(try list.value(i), walked[i]),
-                                       "\(name) \(table.name).\(table.name(of: column))[\(i)]")
+                        XCTAssertTrue(
+                            self.same(try list.value(i), walked[i]),
+                            "\(name) \(table.name).\(table.name(of: column))[\(i)]")
                         elements += 1
                         types.insert(column.type)
                         if column.collection == .set {
-                            let found = try XCTUnwrap(row.set(column).find(walked[i]), "\(name) \(table.name).\(table.name(of: column)): \(walked[i])")
+                            let found = try XCTUnwrap(
+                                row.set(column).find(walked[i]), "\(name) \(table.name).\(table.name(of: column)): \(walked[i])")
                             XCTAssertEqual(Mixed.compare(walked[found], walked[i]), 0)
                         }
                     }
@@ -93,25 +95,28 @@ class ReaderAgreementTests: XCTestCase {
                     XCTAssertEqual(reader.count, leaf.count, "\(name) \(table.name).\(table.name(of: column))")
                     for i in 0..<leaf.count {
                         let byRow = try leaf.row(i).value(column)
-                        let byLeaf: Mixed = switch reader {
-                        case .int(let leaf): .int(try leaf.value(i))
-                        case .optionalInt(let leaf): try leaf.value(i).map(Mixed.int) ?? .null
-                        case .bool(let leaf): try leaf.value(i).map(Mixed.bool) ?? .null
-                        case .float(let leaf): try leaf.value(i).map(Mixed.float) ?? .null
-                        case .double(let leaf): try leaf.value(i).map(Mixed.double) ?? .null
-                        case .string(let leaf): try leaf.value(i).map(Mixed.string) ?? .null
-                        case .enumeratedString(let leaf): try leaf.value(i).map(Mixed.string) ?? .null
-                        case .binary(let leaf): try leaf.value(i).map(Mixed.binary) ?? .null
-                        case .timestamp(let leaf): try leaf.value(i).map(Mixed.timestamp) ?? .null
-                        case .decimal(let leaf): try leaf.value(i).map(Mixed.decimal) ?? .null
-                        case .objectId(let leaf): try leaf.value(i).map(Mixed.objectId) ?? .null
-                        case .uuid(let leaf): try leaf.value(i).map(Mixed.uuid) ?? .null
-                        case .link(let leaf): try leaf.value(i).rawValue < 0 ? .null : .link(column.oppositeTable, leaf.value(i))
-                        case .mixed: try leaf.row(i).mixed(column)
-                        case .backlink, .collection: .null
-                        }
-                        XCTAssertTrue(self.same(byRow, byLeaf),
-                                       "\(name) \(table.name).\(table.name(of: column)) row \(i): \(byRow), \(byLeaf)")
+                        let byLeaf: Mixed =
+                            switch reader {
+                            case .int(let leaf): .int(try leaf.value(i))
+                            case .optionalInt(let leaf): try leaf.value(i).map(Mixed.int) ?? .null
+                            case .bool(let leaf): try leaf.value(i).map(Mixed.bool) ?? .null
+                            case .float(let leaf): try leaf.value(i).map(Mixed.float) ?? .null
+                            case .double(let leaf): try leaf.value(i).map(Mixed.double) ?? .null
+                            case .string(let leaf): try leaf.value(i).map(Mixed.string) ?? .null
+                            case .enumeratedString(let leaf): try leaf.value(i).map(Mixed.string) ?? .null
+                            case .binary(let leaf): try leaf.value(i).map(Mixed.binary) ?? .null
+                            case .timestamp(let leaf): try leaf.value(i).map(Mixed.timestamp) ?? .null
+                            case .decimal(let leaf): try leaf.value(i).map(Mixed.decimal) ?? .null
+                            case .objectId(let leaf): try leaf.value(i).map(Mixed.objectId) ?? .null
+                            case .uuid(let leaf): try leaf.value(i).map(Mixed.uuid) ?? .null
+                            case .link(let leaf):
+                                try leaf.value(i).rawValue < 0 ? .null : .link(column.oppositeTable, leaf.value(i))
+                            case .mixed: try leaf.row(i).mixed(column)
+                            case .backlink, .collection: .null
+                            }
+                        XCTAssertTrue(
+                            self.same(byRow, byLeaf),
+                            "\(name) \(table.name).\(table.name(of: column)) row \(i): \(byRow), \(byLeaf)")
                         if case .string(let text) = byRow, column.type == .string {
                             XCTAssertEqual(try leaf.row(i).stringBytes(column).map { String(decoding: $0, as: UTF8.self) }, text)
                         }
@@ -136,15 +141,19 @@ class ReaderAgreementTests: XCTestCase {
             let counter = counters[ObjectIdentifier(group)] ?? Counter()
             if counters.updateValue(counter, forKey: ObjectIdentifier(group)) == nil { files.append(group) }
             func collect(_ list: ListReader, _ column: Column, _ origin: ObjectKey) throws {
-                for i in 0..<list.count { try collect(list.value(i), column, origin, { try list.list(i) }, { try list.dictionary(i) }) }
+                for i in 0..<list.count {
+                    try collect(list.value(i), column, origin, { try list.list(i) }, { try list.dictionary(i) })
+                }
             }
             func collect(_ dictionary: DictionaryReader, _ column: Column, _ origin: ObjectKey) throws {
                 for i in 0..<dictionary.count {
                     try collect(dictionary.value(i), column, origin, { try dictionary.list(i) }, { try dictionary.dictionary(i) })
                 }
             }
-            func collect(_ value: Mixed, _ column: Column, _ origin: ObjectKey, _ list: () throws -> ListReader,
-                         _ dictionary: () throws -> DictionaryReader) throws {
+            func collect(
+                _ value: Mixed, _ column: Column, _ origin: ObjectKey, _ list: () throws -> ListReader,
+                _ dictionary: () throws -> DictionaryReader
+            ) throws {
                 switch value {
                 case .link(let target, let object):
                     let link = Link(originTable: table.key, column: column.key, origin: origin, table: target, target: object)
@@ -158,14 +167,17 @@ class ReaderAgreementTests: XCTestCase {
                 for column in table.columns {
                     if column.isBacklink {
                         try row.forEachBacklink(column) {
-                            let link = Link(originTable: column.oppositeTable, column: column.oppositeColumn, origin: $0,
-                                            table: table.key, target: row.key)
+                            let link = Link(
+                                originTable: column.oppositeTable, column: column.oppositeColumn, origin: $0,
+                                table: table.key, target: row.key)
                             counter.backward[link, default: 0] += 1
                         }
                         XCTAssertEqual(try row.backlinks(column).count, try row.backlinkCount(column))
                     } else if column.type == .link || column.type == .mixed {
                         switch column.collection {
-                        case nil: try collect(row.value(column), column, row.key, { try row.list(column) }, { try row.dictionary(column) })
+                        case nil:
+                            try collect(
+                                row.value(column), column, row.key, { try row.list(column) }, { try row.dictionary(column) })
                         case .list: try collect(row.list(column), column, row.key)
                         case .set: try collect(row.set(column).elements, column, row.key)
                         case .dictionary: try collect(row.dictionary(column), column, row.key)
@@ -206,7 +218,8 @@ class ReaderAgreementTests: XCTestCase {
         XCTAssertFalse(all.isEmbedded)
         XCTAssertEqual(all.property(named: "_id"), PropertySchema(name: "_id", type: .int, isIndexed: true))
         XCTAssertEqual(all.property(named: "opt_int"), PropertySchema(name: "opt_int", type: .int, isOptional: true))
-        XCTAssertEqual(all.property(named: "setOpt_int"), PropertySchema(name: "setOpt_int", type: .int, collection: .set, isOptional: true))
+        XCTAssertEqual(
+            all.property(named: "setOpt_int"), PropertySchema(name: "setOpt_int", type: .int, collection: .set, isOptional: true))
         XCTAssertNil(schema.objectSchema(named: "metadata"))
     }
 }

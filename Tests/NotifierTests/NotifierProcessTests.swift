@@ -14,16 +14,20 @@ final class NotifierProcessTests: XCTestCase {
     }
 
     /// Starts a listener that ends when it has heard `last`, and waits until it listens.
-    private func listener(last: Int, options: [String] = [], environment: [String: String] = [:]) throws -> (child: ChildProcess, ways: String) {
+    private func listener(last: Int, options: [String] = [], environment: [String: String] = [:]) throws -> (
+        child: ChildProcess, ways: String
+    ) {
         let child = try ChildProcess(
-            product: "TestParticipant", ["notifier"] + options + ["listen", database, counter, "\(last)"], environment: environment)
+            product: "TestParticipant", ["notifier"] + options + ["listen", database, counter, "\(last)"],
+            environment: environment)
         let ways = try XCTUnwrap(child.readLine(beginningWith: "ready"), child.errors)
         return (child, ways)
     }
 
     private func ring(_ count: Int, options: [String] = [], environment: [String: String] = [:]) throws {
         let child = try ChildProcess(
-            product: "TestParticipant", ["notifier"] + options + ["ring", database, counter, "\(count)"], environment: environment)
+            product: "TestParticipant", ["notifier"] + options + ["ring", database, counter, "\(count)"], environment: environment
+        )
         XCTAssertEqual(child.waitForEnd(), 0, child.errors)
     }
 
@@ -134,7 +138,10 @@ final class NotifierProcessTests: XCTestCase {
         let strace = "/usr/bin/strace"
         try XCTSkipUnless(FileManager.default.isExecutableFile(atPath: strace), "strace is not installed")
         let participant = ChildProcess.products.appendingPathComponent("TestParticipant").path
-        let arguments = ["-f", "-qq", "-e", "trace=mknodat,mknod", "-e", "inject=mknodat,mknod:error=EPERM", "-o", scratch.file("trace"), participant]
+        let arguments = [
+            "-f", "-qq", "-e", "trace=mknodat,mknod", "-e", "inject=mknodat,mknod:error=EPERM", "-o", scratch.file("trace"),
+            participant,
+        ]
         let child = try ChildProcess(path: strace, arguments + ["notifier", "listen", database, counter, "1"])
         let ways = try XCTUnwrap(child.readLine(beginningWith: "ready"), child.errors)
         XCTAssertTrue(ways.contains("fifo=none"), ways)
@@ -148,7 +155,9 @@ final class NotifierProcessTests: XCTestCase {
 
     func testReplacementByAnotherProcessIsHeard() throws {
         let (child, _) = try listener(last: 1, options: noNet)
-        let shell = try ChildProcess(path: "/bin/sh", ["-c", "echo new > new && mv new a.realm && rm a.realm && echo again > a.realm"], workingDirectory: scratch.path)
+        let shell = try ChildProcess(
+            path: "/bin/sh", ["-c", "echo new > new && mv new a.realm && rm a.realm && echo again > a.realm"],
+            workingDirectory: scratch.path)
         XCTAssertEqual(shell.waitForEnd(), 0)
         // The three steps may be seen as fewer, but the last state is always told.
         let line = child.readLine()

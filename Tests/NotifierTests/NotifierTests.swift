@@ -31,8 +31,11 @@ final class Heard: Sendable {
     }
 
     /// A subscription with a slow look so rare that it cannot be what is heard by, unless the test says otherwise.
-    func subscribe(_ path: String, netMilliseconds: Int = 3_600_000, _ change: (inout Notifier.Options) -> Void = { _ in }) -> Subscription {
-        var options = Notifier.Options(netMilliseconds: netMilliseconds, tightNetMilliseconds: netMilliseconds) { [self] warning in
+    func subscribe(_ path: String, netMilliseconds: Int = 3_600_000, _ change: (inout Notifier.Options) -> Void = { _ in })
+        -> Subscription
+    {
+        var options = Notifier.Options(netMilliseconds: netMilliseconds, tightNetMilliseconds: netMilliseconds) {
+            [self] warning in
             warnings.withLock { $0.append(warning) }
         }
         change(&options)
@@ -173,11 +176,12 @@ final class NotifierTests: XCTestCase {
         XCTAssertTrue(heard.waits { $0 == .committed(version: 2) })
         // A ringer that holds the removed FIFO finds the new one at its next look.
         heard.commit()
-        XCTAssertTrue(heard.waits {
-            ringer.ring()
-            usleep(20_000)
-            return heard.all.contains(.committed(version: 3))
-        })
+        XCTAssertTrue(
+            heard.waits {
+                ringer.ring()
+                usleep(20_000)
+                return heard.all.contains(.committed(version: 3))
+            })
         withExtendedLifetime(subscription) {}
     }
 
@@ -307,13 +311,16 @@ final class NotifierTests: XCTestCase {
             let isOver = Atomic<Bool>(false)
             let wasCalledLate = Atomic<Bool>(false)
             let counter = Atomic<UInt64>(1)
-            let subscription = Notifier.shared.subscribe(path: path, newestVersion: {
-                if isOver.load(ordering: .acquiring) { wasCalledLate.store(true, ordering: .releasing) }
-                return counter.load(ordering: .acquiring)
-            }, handler: { _ in
-                usleep(100)
-                if isOver.load(ordering: .acquiring) { wasCalledLate.store(true, ordering: .releasing) }
-            })
+            let subscription = Notifier.shared.subscribe(
+                path: path,
+                newestVersion: {
+                    if isOver.load(ordering: .acquiring) { wasCalledLate.store(true, ordering: .releasing) }
+                    return counter.load(ordering: .acquiring)
+                },
+                handler: { _ in
+                    usleep(100)
+                    if isOver.load(ordering: .acquiring) { wasCalledLate.store(true, ordering: .releasing) }
+                })
             counter.add(1, ordering: .acquiringAndReleasing)
             ringer.ring()
             subscription.cancel()
@@ -328,10 +335,12 @@ final class NotifierTests: XCTestCase {
         let path = try makeFile("a.realm")
         let own = Mutex<Subscription?>(nil)
         let calls = Atomic<Int>(0)
-        let subscription = Notifier.shared.subscribe(path: path, newestVersion: { [heard] in heard.newest }, handler: { _ in
-            calls.add(1, ordering: .acquiringAndReleasing)
-            own.withLock { $0 }?.cancel()
-        })
+        let subscription = Notifier.shared.subscribe(
+            path: path, newestVersion: { [heard] in heard.newest },
+            handler: { _ in
+                calls.add(1, ordering: .acquiringAndReleasing)
+                own.withLock { $0 }?.cancel()
+            })
         own.withLock { $0 = subscription }
         heard.commit()
         Ringer(path).ring()
@@ -358,7 +367,8 @@ final class NotifierTests: XCTestCase {
         }
         other.start()
         for _ in 0..<50_000 {
-            let subscription = Notifier.shared.subscribe(path: path, newestVersion: { [heard] in heard.newest }, handler: { _ in })
+            let subscription = Notifier.shared.subscribe(
+                path: path, newestVersion: { [heard] in heard.newest }, handler: { _ in })
             subscription.cancel()
         }
         isOver.store(true, ordering: .releasing)

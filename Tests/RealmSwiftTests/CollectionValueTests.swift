@@ -60,7 +60,9 @@ final class CollectionValueTests: XCTestCase {
         let dogs = person.dogs, tags = person.tags, pets = person.pets, filtered = person.dogs.filter("age >= 0")
         try realm.write { realm.delete(person) }
         XCTAssertTrue(dogs.isInvalidated && tags.isInvalidated && pets.isInvalidated)
-        for text in ["\(dogs)", "\(tags)", "\(pets)", "\(AnyRealmCollection(dogs))"] { XCTAssertTrue(text.contains("invalid collection"), text) }
+        for text in ["\(dogs)", "\(tags)", "\(pets)", "\(AnyRealmCollection(dogs))"] {
+            XCTAssertTrue(text.contains("invalid collection"), text)
+        }
         XCTAssertTrue("\(filtered)".hasPrefix("Results<Dog>"))
         XCTAssertTrue("\(person)".contains("invalid object"))
     }

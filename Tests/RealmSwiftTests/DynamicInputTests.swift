@@ -8,8 +8,12 @@ final class DynamicInputTests: RealmTestCase {
     private func filled() throws -> (Realm, Person) {
         let realm = try makeRealm()
         let person = try realm.write {
-            realm.create(Person.self, value: ["name": "Ann", "dogs": [["name": "Rex", "age": 3] as [String: Any]], "friend": ["name": "Bo"],
-                                              "pets": ["x": ["name": "Kit"]]] as [String: Any])
+            realm.create(
+                Person.self,
+                value: [
+                    "name": "Ann", "dogs": [["name": "Rex", "age": 3] as [String: Any]], "friend": ["name": "Bo"],
+                    "pets": ["x": ["name": "Kit"]],
+                ] as [String: Any])
         }
         return (realm, person)
     }
@@ -27,7 +31,8 @@ final class DynamicInputTests: RealmTestCase {
 
     func testADynamicObjectForALinkOfAnUnmanagedOne() throws {
         let (realm, person) = try filled()
-        let ann = realm.dynamicObjects("Person").filter("name == 'Ann'")[0], dogs = realm.dynamicObjects("Dog").filter("name == 'Rex'")
+        let ann = realm.dynamicObjects("Person").filter("name == 'Ann'")[0],
+            dogs = realm.dynamicObjects("Dog").filter("name == 'Rex'")
         let other = Person(value: ["friend": ann, "dogs": dogs] as [String: Any])
         XCTAssertTrue(other.friend?.isSameObject(as: person) == true)
         XCTAssertEqual(other.dogs.map(\.name), ["Rex"])

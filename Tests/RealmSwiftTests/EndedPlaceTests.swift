@@ -51,11 +51,15 @@ final class EndedPlaceTests: FileTestCase {
         let tokens = Transfer<[NotificationToken]>([])
         onEndedThread {
             let realm = try Realm(configuration: configuration)
-            let person = try realm.write { realm.create(Person.self, value: ["name": "Ann", "dogs": [["name": "Rex"]]] as [String: Any]) }
+            let person = try realm.write {
+                realm.create(Person.self, value: ["name": "Ann", "dogs": [["name": "Rex"]]] as [String: Any])
+            }
             left.session = realm.session
             tokens.value = [
-                realm.observe { _, _ in }, person.observe { (_: ObjectChange<Person>) in }, person.dogs.observe { _ in }, person.pets.observe { _ in },
-                realm.objects(Dog.self).sectioned(by: \.age).observe { _ in }, PersonProjection(projecting: person).dogNames.observe { _ in },
+                realm.observe { _, _ in }, person.observe { (_: ObjectChange<Person>) in }, person.dogs.observe { _ in },
+                person.pets.observe { _ in },
+                realm.objects(Dog.self).sectioned(by: \.age).observe { _ in },
+                PersonProjection(projecting: person).dogNames.observe { _ in },
             ]
         }
         eventually("the session went with its thread") { left.session == nil }
@@ -273,20 +277,24 @@ private struct JoinedThread {
 
     /// Runs `body` in the run loop of a new thread, which must be running for observers.
     init(_ body: @escaping @Sendable () -> Void) {
-        let box = Unmanaged.passRetained(Box {
-            let isDone = Atomic(false)
-            RunLoop.current.perform {
-                body()
-                isDone.store(true, ordering: .relaxed)
-            }
-            // Some turns more, for what `body` left to be done. It must not run the loop itself: the timer of an outer turn does not survive that.
-            while !isDone.load(ordering: .relaxed) { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.01)) }
-            for _ in 0..<3 { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.005)) }
-        })
-        let code = pthread_create(&thread, nil, { argument in
-            if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-            return nil
-        }, box.toOpaque())
+        let box = Unmanaged.passRetained(
+            Box {
+                let isDone = Atomic(false)
+                RunLoop.current.perform {
+                    body()
+                    isDone.store(true, ordering: .relaxed)
+                }
+                // Some turns more, for what `body` left to be done. It must not run the loop itself: the timer of an outer turn
+                // does not survive that.
+                while !isDone.load(ordering: .relaxed) { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.01)) }
+                for _ in 0..<3 { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.005)) }
+            })
+        let code = pthread_create(
+            &thread, nil,
+            { argument in
+                if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
+                return nil
+            }, box.toOpaque())
         XCTAssertEqual(code, 0)
     }
 

@@ -2,8 +2,8 @@ import Foundation
 import RealmSwift
 import XCTest
 
-// Types and computed properties of applications that bear some values only: key paths are found out by reading properties of an object
-// that stands in for its class, and must not need more of them than a new object does.
+// Types and computed properties of applications that bear some values only: key paths are found out by reading properties of an
+// object that stands in for its class, and must not need more of them than a new object does.
 
 extension TimeZone: FailableCustomPersistable {
     public typealias PersistedType = String
@@ -61,7 +61,8 @@ final class KeyPathTracingTests: XCTestCase {
     private func makeRealm() throws -> Realm {
         let realm = try Realm(configuration: .init(inMemoryIdentifier: name, objectTypes: [Trip.self]))
         try realm.write {
-            let second = realm.create(Trip.self, value: ["id": 2, "rating": 1, "zone": "Europe/Berlin", "heading": "s"] as [String: Any])
+            let second = realm.create(
+                Trip.self, value: ["id": 2, "rating": 1, "zone": "Europe/Berlin", "heading": "s"] as [String: Any])
             realm.create(Trip.self, value: ["id": 1, "rating": 3, "name": "first", "shade": 1, "next": second] as [String: Any])
         }
         return realm
@@ -78,8 +79,11 @@ final class KeyPathTracingTests: XCTestCase {
         XCTAssertEqual(trips.where { $0.heading.persistableValue.starts(with: "s") }.map(\.id), [2])
         XCTAssertEqual(_name(for: \Trip.zone), "zone")
         XCTAssertEqual(_name(for: \Trip.next?.homeZone), "next.homeZone")
-        XCTAssertEqual(trips.sorted(by: [SortDescriptor(keyPath: \Trip.zone), SortDescriptor(keyPath: \Trip.heading)]).map(\.id), [1, 2])
-        XCTAssertEqual(trips.sectioned(by: { $0.shade.name }, sortDescriptors: [SortDescriptor(keyPath: \Trip.shade)]).map(\.key), ["dark", "light"])
+        XCTAssertEqual(
+            trips.sorted(by: [SortDescriptor(keyPath: \Trip.zone), SortDescriptor(keyPath: \Trip.heading)]).map(\.id), [1, 2])
+        XCTAssertEqual(
+            trips.sectioned(by: { $0.shade.name }, sortDescriptors: [SortDescriptor(keyPath: \Trip.shade)]).map(\.key),
+            ["dark", "light"])
     }
 
     func testProjectionsOfWhatIsComputed() throws {

@@ -45,7 +45,11 @@ final class ManagedObjectTests: RealmTestCase {
 
     func testF141_linkedObjectsAreAddedToo() throws {
         let realm = try makeRealm()
-        let person = Person(value: ["name": "Ann", "dogs": [["name": "Rex"], ["name": "Ada"]], "friend": ["name": "Bo"], "pets": ["p": ["name": "Kit"]]] as [String: Any])
+        let person = Person(
+            value: [
+                "name": "Ann", "dogs": [["name": "Rex"], ["name": "Ada"]], "friend": ["name": "Bo"],
+                "pets": ["p": ["name": "Kit"]],
+            ] as [String: Any])
         try realm.write { realm.add(person) }
         XCTAssertEqual(realm.objects(Dog.self).count, 3)
         XCTAssertEqual(realm.objects(Person.self).count, 2)
@@ -321,7 +325,9 @@ final class ManagedObjectTests: RealmTestCase {
         let id = ObjectId.generate()
         try realm.write {
             realm.create(Dog.self, value: ["id": id, "name": "Rex", "age": 7] as [String: Any])
-            realm.create(Owner.self, value: ["id": 1, "dog": ["id": id, "name": "Max"] as [String: Any]] as [String: Any], update: .modified)
+            realm.create(
+                Owner.self, value: ["id": 1, "dog": ["id": id, "name": "Max"] as [String: Any]] as [String: Any],
+                update: .modified)
         }
         XCTAssertEqual(realm.objects(Dog.self).count, 1)
         XCTAssertEqual(realm.objects(Owner.self)[0].dog?.name, "Max")
@@ -364,10 +370,12 @@ final class ManagedObjectTests: RealmTestCase {
     func testF147_anErrorInTheBlockUndoesIt() throws {
         struct Stop: Error {}
         let realm = try makeRealm()
-        XCTAssertThrowsError(try realm.write {
-            realm.add(Dog(name: "x"))
-            throw Stop()
-        }) { XCTAssertTrue($0 is Stop) }
+        XCTAssertThrowsError(
+            try realm.write {
+                realm.add(Dog(name: "x"))
+                throw Stop()
+            }
+        ) { XCTAssertTrue($0 is Stop) }
         XCTAssertFalse(realm.isInWriteTransaction)
         XCTAssertEqual(realm.objects(Dog.self).count, 0)
         XCTAssertEqual(try realm.write { 5 }, 5)

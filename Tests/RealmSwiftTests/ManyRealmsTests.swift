@@ -12,7 +12,9 @@ final class ManyRealmsTests: FileTestCase {
     private let types: [ObjectBase.Type] = [Dog.self, Person.self, Address.self, Country.self]
 
     private var descriptorCount: Int { (try? SystemCalls.names(inDirectory: "/proc/self/fd").count) ?? -1 }
-    private var mappingCount: Int { ((try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? "").split(separator: "\n").count }
+    private var mappingCount: Int {
+        ((try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? "").split(separator: "\n").count
+    }
 
     private func use(_ configuration: Realm.Configuration) throws {
         let realm = try Realm(configuration: configuration)

@@ -9,7 +9,9 @@ final class ModelTests: XCTestCase {
     func testF036_aDefinedModelHasItsProperties() {
         let schema = Person().objectSchema
         XCTAssertEqual(schema.className, "Person")
-        XCTAssertEqual(schema.properties.map(\.name), ["name", "age", "dogs", "friend", "address", "homes", "places", "tags", "pets", "anything"])
+        XCTAssertEqual(
+            schema.properties.map(\.name),
+            ["name", "age", "dogs", "friend", "address", "homes", "places", "tags", "pets", "anything"])
         XCTAssertEqual(schema["name"]?.type, .string)
         XCTAssertEqual(schema["age"]?.type, .int)
         XCTAssertEqual(schema["dogs"]?.type, .object)
@@ -29,7 +31,9 @@ final class ModelTests: XCTestCase {
 
     func testF045_modelsAreFoundWithoutRegistration() {
         let found = Set(ModelSchema.defaultTypes().map { ObjectIdentifier($0) })
-        for type in [Dog.self, Person.self, AllTypes.self, Derived.self, PrivateModel.self, Outer.Nested.self] as [ObjectBase.Type] {
+        for type in [Dog.self, Person.self, AllTypes.self, Derived.self, PrivateModel.self, Outer.Nested.self]
+            as [ObjectBase.Type]
+        {
             XCTAssertTrue(found.contains(ObjectIdentifier(type)), "\(type)")
         }
         XCTAssertTrue(found.contains(ObjectIdentifier(Address.self)))
@@ -158,7 +162,8 @@ final class ModelTests: XCTestCase {
         let object = AllTypes(), dog = Dog(name: "Rex")
         let id = ObjectId.generate(), uuid = UUID(), date = Date()
         let values: [AnyRealmValue] = [
-            .none, .int(1), .bool(true), .float(1.5), .double(2.5), .string("s"), .data(Data([1, 2])), .date(date), .object(dog), .objectId(id),
+            .none, .int(1), .bool(true), .float(1.5), .double(2.5), .string("s"), .data(Data([1, 2])), .date(date), .object(dog),
+            .objectId(id),
             .decimal128(3.5), .uuid(uuid),
         ]
         for value in values {

@@ -66,7 +66,9 @@ final class ObjectQueryTests: RealmTestCase {
     }
 
     func testF206_theTextOfAWhere() {
-        func text(_ build: (Query<Person>) -> Query<Bool>) -> String { build(Query._constructForTesting())._constructPredicate().0 }
+        func text(_ build: (Query<Person>) -> Query<Bool>) -> String {
+            build(Query._constructForTesting())._constructPredicate().0
+        }
         XCTAssertEqual(text { $0.name == "x" }, "(name == %@)")
         XCTAssertEqual(text { $0.name == "x" && $0.age > 3 }, "((name == %@) && (age > %@))")
         XCTAssertEqual(text { !($0.name == "x") }, "NOT (name == %@)")
@@ -95,7 +97,10 @@ final class ObjectQueryTests: RealmTestCase {
     func testF196To205_mapsEnumsAndAnyRealmValueInWhere() throws {
         let realm = try makeRealm()
         try realm.write {
-            let object = AllTypes(value: ["key": "k", "size": "large", "level": 10, "optInt": 5, "intMap": ["a": 1, "b": 20], "any": 7.0, "bool": true] as [String: Any])
+            let object = AllTypes(
+                value: [
+                    "key": "k", "size": "large", "level": 10, "optInt": 5, "intMap": ["a": 1, "b": 20], "any": 7.0, "bool": true,
+                ] as [String: Any])
             realm.add(object)
             realm.add(AllTypes(value: ["key": "l", "any": ["x": [1, 2]]] as [String: Any]))
             realm.add(Mapped(value: ["temperature": 20, "url": "https://a.b", "place": ["x": 1.0, "y": 2.0]] as [String: Any]))
@@ -133,7 +138,9 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(people.filter("SUBQUERY(dogs, $d, $d.age > 0).@count > 1").count, 2)
         XCTAssertEqual(people.filter("address.city BEGINSWITH 'R'").count, 3)
         XCTAssertEqual(people.filter(NSPredicate(format: "age BETWEEN {10, 30}")).count, 3)
-        let both = NSCompoundPredicate(andPredicateWithSubpredicates: [NSPredicate(format: "age > %@", 0), NSPredicate(format: "name != 'Ann'")])
+        let both = NSCompoundPredicate(andPredicateWithSubpredicates: [
+            NSPredicate(format: "age > %@", 0), NSPredicate(format: "name != 'Ann'"),
+        ])
         XCTAssertEqual(people.filter(both).count, 3)
         XCTAssertEqual(people.filter(NSCompoundPredicate(notPredicateWithSubpredicate: both)).count, 2)
         XCTAssertEqual(people.filter(NSPredicate(value: false)).count, 0)
@@ -153,9 +160,12 @@ final class ObjectQueryTests: RealmTestCase {
         let people = try makeFilledRealm().objects(Person.self)
         XCTAssertEqual(people.sorted(byKeyPath: "name").map(\.age), [0, 40, 30, 10, 20])
         XCTAssertEqual(people.sorted(by: \.age, ascending: false).map(\.age), [40, 30, 20, 10, 0])
-        XCTAssertEqual(people.sorted(by: [SortDescriptor(keyPath: "name"), SortDescriptor(keyPath: "age", ascending: false)]).map(\.age), [40, 0, 30, 10, 20])
+        XCTAssertEqual(
+            people.sorted(by: [SortDescriptor(keyPath: "name"), SortDescriptor(keyPath: "age", ascending: false)]).map(\.age),
+            [40, 0, 30, 10, 20])
         XCTAssertEqual(people.sorted(byKeyPath: "address.city").map(\.age).prefix(3), [20, 30, 40])
-        XCTAssertEqual(SortDescriptor(keyPath: \Person.name).reversed().description, "SortDescriptor (keyPath: name, direction: descending)")
+        XCTAssertEqual(
+            SortDescriptor(keyPath: \Person.name).reversed().description, "SortDescriptor (keyPath: name, direction: descending)")
         let byName = people.sorted(byKeyPath: "age", ascending: false).sorted(byKeyPath: "name")
         XCTAssertEqual(byName.map(\.age), [40, 0, 30, 10, 20])
     }
@@ -247,7 +257,8 @@ final class ObjectQueryTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Shop.self).filter("place IN %@", circle).count, 1)
         let box = try XCTUnwrap(GeoBox(bottomLeft: (45.0, 0.0), topRight: (55.0, 15.0)))
         XCTAssertEqual(realm.objects(Shop.self).where { $0.place.geoWithin(box) }.count, 2)
-        let polygon = try XCTUnwrap(GeoPolygon(outerRing: [(40.0, 10.0), (40.0, 15.0), (45.0, 15.0), (45.0, 10.0), (40.0, 10.0)]))
+        let polygon = try XCTUnwrap(
+            GeoPolygon(outerRing: [(40.0, 10.0), (40.0, 15.0), (45.0, 15.0), (45.0, 10.0), (40.0, 10.0)]))
         XCTAssertEqual(realm.objects(Shop.self).where { $0.place.geoWithin(polygon) }.map(\.name), ["c"])
         XCTAssertNil(GeoPoint(latitude: 91, longitude: 0))
         XCTAssertNil(Distance.miles(-1))

@@ -3,14 +3,15 @@ import RealmSwift
 import TestSupport
 import XCTest
 
-/// Random lives of objects beside a plain model of them: transactions that are committed or undone, accessors that are kept, frozen
-/// copies that are looked at much later.
+/// Random lives of objects beside a plain model of them: transactions that are committed or undone, accessors that are kept,
+/// frozen copies that are looked at much later.
 ///
 /// `OBJECT_RANDOM_STEPS` sets the number of transactions of a seed, `OBJECT_RANDOM_SEED` the first seed.
 final class RandomObjectLifeTests: XCTestCase {
     func testObjectsAndTheirModelAgree() throws {
         let environment = ProcessInfo.processInfo.environment
-        let first = environment["OBJECT_RANDOM_SEED"].flatMap(UInt64.init) ?? 1, steps = environment["OBJECT_RANDOM_STEPS"].flatMap(Int.init) ?? 40
+        let first = environment["OBJECT_RANDOM_SEED"].flatMap(UInt64.init) ?? 1,
+            steps = environment["OBJECT_RANDOM_STEPS"].flatMap(Int.init) ?? 40
         for seed in first..<first + 4 {
             print("seed \(seed), \(steps) transactions")
             let life = try ObjectLife(seed: seed, name: "\(name) \(seed)")
@@ -78,7 +79,8 @@ private final class ObjectLife {
 
     init(seed: UInt64, name: String) throws {
         random = SplitMix(seed: seed)
-        realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [LifeNode.self, LifeHome.self]))
+        realm = try Realm(
+            configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [LifeNode.self, LifeHome.self]))
     }
 
     private func number(_ limit: Int) -> Int { Int(random.next() % UInt64(limit)) }
@@ -165,7 +167,9 @@ private final class ObjectLife {
             let number = number(50)
             model[id]?.number = number
             model[id]?.ints = [1, nil]
-            realm.create(LifeNode.self, value: ["id": id, "number": number, "ints": [1, NSNull()]] as [String: Any], update: chance(2) ? .modified : .all)
+            realm.create(
+                LifeNode.self, value: ["id": id, "number": number, "ints": [1, NSNull()]] as [String: Any],
+                update: chance(2) ? .modified : .all)
         default:
             // A whole list at once, also the same one.
             guard let other = anyId() else { return }
@@ -380,8 +384,10 @@ private final class ObjectLife {
 
     private static func content(_ node: LifeNode) -> LifeModel {
         LifeModel(
-            number: node.number, text: node.text, link: node.link?.id, ints: Array(node.ints), nodes: node.nodes.map(\.id), tags: Set(node.tags),
-            counts: Dictionary(uniqueKeysWithValues: node.counts.map { ($0.key, $0.value) }), friends: Dictionary(uniqueKeysWithValues: node.friends.map { ($0.key, $0.value?.id) }),
+            number: node.number, text: node.text, link: node.link?.id, ints: Array(node.ints), nodes: node.nodes.map(\.id),
+            tags: Set(node.tags),
+            counts: Dictionary(uniqueKeysWithValues: node.counts.map { ($0.key, $0.value) }),
+            friends: Dictionary(uniqueKeysWithValues: node.friends.map { ($0.key, $0.value?.id) }),
             home: node.home.map { home($0) }, homes: node.homes.map { home($0) }, any: value(node.any))
     }
 
@@ -403,7 +409,9 @@ private final class ObjectLife {
             if node.isInvalidated { return "the kept node \(id) is invalid" }
             if node.id != id || node.number != model[id]?.number { return "the kept node \(id) shows \(node.id)" }
         }
-        let limit = number(50), wanted = model.filter { $0.value.number > limit }.sorted { ($0.value.number, $0.key) < ($1.value.number, $1.key) }.map(\.key)
+        let limit = number(50),
+            wanted = model.filter { $0.value.number > limit }.sorted { ($0.value.number, $0.key) < ($1.value.number, $1.key) }
+                .map(\.key)
         let found = all.where { $0.number > limit }.sorted(by: ["number", "id"]).map(\.id)
         if Array(found) != wanted { return "number > \(limit): \(Array(found)) instead of \(wanted)" }
         if let id = anyId() {
@@ -412,7 +420,9 @@ private final class ObjectLife {
             if found != owners { return "owners of \(id): \(found) instead of \(owners)" }
         }
         let homes = model.values.reduce(0) { $0 + $1.homes.count + ($1.home == nil ? 0 : 1) }
-        if realm.dynamicObjects("LifeHome").count != homes { return "\(realm.dynamicObjects("LifeHome").count) homes instead of \(homes)" }
+        if realm.dynamicObjects("LifeHome").count != homes {
+            return "\(realm.dynamicObjects("LifeHome").count) homes instead of \(homes)"
+        }
         for (results, model) in frozen {
             if let difference = ObjectLife.difference(results, model) { return "frozen: \(difference)" }
         }

@@ -7,7 +7,8 @@ import XCTest
 /// Tests with a Realm in memory, a new one for each.
 class RealmTestCase: XCTestCase {
     static let types: [ObjectBase.Type] = [
-        Dog.self, Person.self, Address.self, Country.self, AllTypes.self, Mapped.self, PointModel.self, Renamed.self, Base.self, Derived.self, Owner.self,
+        Dog.self, Person.self, Address.self, Country.self, AllTypes.self, Mapped.self, PointModel.self, Renamed.self, Base.self,
+        Derived.self, Owner.self,
         OldPerson.self, MixedForms.self, Venue.self, Contact.self, Location.self, Holder.self,
     ]
 

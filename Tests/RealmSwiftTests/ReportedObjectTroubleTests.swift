@@ -42,8 +42,9 @@ final class ReportedObjectTroubleTests: FileTestCase {
     func testWhereTheDefaultFileCannotBeMadeTheErrorNamesTheWholePath() throws {
         // Nobody can make a folder there, not even the superuser.
         let environment = ["HOME": "/proc", "XDG_DATA_HOME": ""]
-        let process = try ChildProcess(path: ChildProcess.products.appendingPathComponent("TestParticipant").path, ["realm", "default", "-"],
-                                       environment: environment, workingDirectory: "/")
+        let process = try ChildProcess(
+            path: ChildProcess.products.appendingPathComponent("TestParticipant").path, ["realm", "default", "-"],
+            environment: environment, workingDirectory: "/")
         XCTAssertEqual(process.waitForEnd(), 0, process.errors)
         XCTAssertTrue(process.output.hasPrefix("error "), process.output)
         XCTAssertTrue(process.output.contains("'/proc/.local/share/TestParticipant/default.realm'"), process.output)

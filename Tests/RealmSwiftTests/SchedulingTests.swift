@@ -68,7 +68,9 @@ final class SchedulingTests: XCTestCase {
             let dogs = realm.objects(Dog.self)
             RunLoop.current.perform { ready.signal() }
             let limit = Date(timeIntervalSinceNow: 10)
-            while dogs.count == 0 && limit.timeIntervalSinceNow > 0 { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.01)) }
+            while dogs.count == 0 && limit.timeIntervalSinceNow > 0 {
+                RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.01))
+            }
             seen.withLock { $0 = dogs.count }
             done.signal()
         }
@@ -132,11 +134,12 @@ final class SchedulingTests: XCTestCase {
     private final class Recorder: SessionObserver {
         var steps: [String] = []
         func session(_ session: Session, didAdvanceFrom old: SessionReader?, by step: SessionStep) {
-            let name = switch step {
-            case .commit: "commit"
-            case .beganWrite: "began"
-            case .refresh: "refresh"
-            }
+            let name =
+                switch step {
+                case .commit: "commit"
+                case .beganWrite: "began"
+                case .refresh: "refresh"
+                }
             steps.append("\(name) \((session.currentReader?.version ?? 0) - (old?.version ?? 0)) \(session.writer != nil)")
         }
         func sessionNeedsRefresh(_ session: Session) { steps.append("needed") }

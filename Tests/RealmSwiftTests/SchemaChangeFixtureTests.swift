@@ -11,11 +11,16 @@ import class SharedStore.ImmutableFile
 /// Each recorded change of classes gives the recorded outcome: the file opened or refused, its classes and objects afterwards.
 ///
 /// Left out are cases that the Swift API cannot express: full-text indexes, modes without a counterpart, schemas that are
-/// refused before the file is looked at (those are in `SchemaTests`), and embedded classes without repair, which Swift always does.
+/// refused before the file is looked at (those are in `SchemaTests`), and embedded classes without repair, which Swift always
+/// does.
 final class SchemaChangeFixtureTests: XCTestCase {
     func testEveryRecordedChangeHasItsOutcome() throws {
-        guard let shared = Fixtures.shared else { throw XCTSkip("the shared fixtures are not beside the package; nothing was tested") }
-        let cases = try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: shared + "/schema-changes.json")))["cases"]?.elements ?? []
+        guard let shared = Fixtures.shared else {
+            throw XCTSkip("the shared fixtures are not beside the package; nothing was tested")
+        }
+        let cases =
+            try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: shared + "/schema-changes.json")))["cases"]?.elements
+            ?? []
         XCTAssertGreaterThan(cases.count, 100)
         var tested = 0
         for example in cases where isExpressible(example) {
@@ -57,7 +62,8 @@ private struct SchemaChangeCase {
         if example["old"] != .null { try makeFile(path, oldVersion) }
         let before = try? Data(contentsOf: URL(fileURLWithPath: path))
 
-        var configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: path), schemaVersion: UInt64(example["version"]?.integer ?? Int64(oldVersion)))
+        var configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: path), schemaVersion: UInt64(example["version"]?.integer ?? Int64(oldVersion)))
         let mode = example["mode"]?.string
         if mode == "readOnly" { configuration.readOnly = true }
         if mode == "deleteIfNeeded" { configuration.deleteRealmIfMigrationNeeded = true }
@@ -74,7 +80,9 @@ private struct SchemaChangeCase {
         let outcome = expect["outcome"]?.string ?? ""
         if outcome == "error" {
             XCTAssertNotNil(failure, "\(name): opened, though \(expect["error"]?.string ?? "")")
-            if let before { XCTAssertEqual(try export(path), try SchemaChangeCase.export(before, scratch), "\(name): the file was changed") }
+            if let before {
+                XCTAssertEqual(try export(path), try SchemaChangeCase.export(before, scratch), "\(name): the file was changed")
+            }
             return
         }
         XCTAssertNil(failure, "\(name): \(failure.map { "\($0)" } ?? "")")
@@ -84,7 +92,9 @@ private struct SchemaChangeCase {
         XCTAssertEqual(file["schemaVersion"], after["schemaVersion"], "\(name): version")
         for expected in after["objects"]?.members ?? [] {
             let type = file["classes"]?[expected.name]
-            XCTAssertEqual(type?["objects"]?.elements.map(comparable), expected.value.elements.map(comparable), "\(name): objects of \(expected.name)")
+            XCTAssertEqual(
+                type?["objects"]?.elements.map(comparable), expected.value.elements.map(comparable),
+                "\(name): objects of \(expected.name)")
         }
         for expected in after["schema"]?.members ?? [] {
             let type = file["classes"]?[expected.name]
@@ -97,19 +107,23 @@ private struct SchemaChangeCase {
     /// Without the keys of embedded objects: which of the copies of a shared one gets which number means nothing.
     private func withoutKeys(_ value: ExactJSON) -> ExactJSON {
         switch value {
-        case .object(let members): .object(members.filter { $0.name != "_key" }.map { ExactJSON.Member($0.name, withoutKeys($0.value)) })
+        case .object(let members):
+            .object(members.filter { $0.name != "_key" }.map { ExactJSON.Member($0.name, withoutKeys($0.value)) })
         case .array(let elements): .array(elements.map(withoutKeys))
         default: value
         }
     }
 
-    /// Members in the order of their names, for the order of columns means nothing here; times without nanoseconds, which a `Date`
-    /// does not hold.
+    /// Members in the order of their names, for the order of columns means nothing here; times without nanoseconds, which a
+    /// `Date` does not hold.
     private func comparable(_ value: ExactJSON) -> ExactJSON {
-        .object(value.members.sorted { $0.name < $1.name }.map { member in
-            guard let seconds = member.value["$date"]?.elements.first else { return ExactJSON.Member(member.name, withoutKeys(member.value)) }
-            return ExactJSON.Member(member.name, seconds)
-        })
+        .object(
+            value.members.sorted { $0.name < $1.name }.map { member in
+                guard let seconds = member.value["$date"]?.elements.first else {
+                    return ExactJSON.Member(member.name, withoutKeys(member.value))
+                }
+                return ExactJSON.Member(member.name, seconds)
+            })
     }
 
     // MARK: Files
@@ -155,7 +169,9 @@ private struct SchemaChangeCase {
         return try normalized(ImmutableFile(path: path).group)
     }
 
-    private static func normalized(_ group: SharedStore.Group) throws -> ExactJSON { try ExactJSON(parsing: JSONExporter.text(group)) }
+    private static func normalized(_ group: SharedStore.Group) throws -> ExactJSON {
+        try ExactJSON(parsing: JSONExporter.text(group))
+    }
 }
 
 private final class Flag: @unchecked Sendable {
@@ -201,12 +217,16 @@ private struct BlockStep: Sendable {
 /// The notation of the fixtures for classes and values.
 private enum SchemaText {
     static func schema(_ classes: ExactJSON) -> Schema {
-        Schema(classes.members.map { type in
-            let isEmbedded = type.value["_embedded"] == .bool(true)
-            let properties = type.value.members.filter { !$0.name.hasPrefix("_") }.compactMap { property($0.name, $0.value.string ?? "") }
-            return ObjectSchema(className: type.name, objectClass: DynamicObject.self, isEmbedded: isEmbedded, properties: properties,
-                                primaryKey: properties.first { $0.isPrimaryKey }?.name)
-        })
+        Schema(
+            classes.members.map { type in
+                let isEmbedded = type.value["_embedded"] == .bool(true)
+                let properties = type.value.members.filter { !$0.name.hasPrefix("_") }.compactMap {
+                    property($0.name, $0.value.string ?? "")
+                }
+                return ObjectSchema(
+                    className: type.name, objectClass: DynamicObject.self, isEmbedded: isEmbedded, properties: properties,
+                    primaryKey: properties.first { $0.isPrimaryKey }?.name)
+            })
     }
 
     private static func property(_ name: String, _ words: String) -> Property? {
@@ -214,19 +234,23 @@ private enum SchemaText {
         var text = parts[0]
         if text.hasPrefix("backlinks<") { return nil }
         var collection: _PropertyShape.Collection?
-        for (prefix, kind) in [("list<", _PropertyShape.Collection.list), ("set<", .set), ("dict<", .map)] where text.hasPrefix(prefix) {
+        for (prefix, kind) in [("list<", _PropertyShape.Collection.list), ("set<", .set), ("dict<", .map)]
+        where text.hasPrefix(prefix) {
             collection = kind
             text = String(text.dropFirst(prefix.count).dropLast())
         }
         let isOptional = text.hasSuffix("?")
         if isOptional { text = String(text.dropLast()) }
         let types: [String: PropertyType] = [
-            "int": .int, "bool": .bool, "string": .string, "data": .data, "date": .date, "float": .float, "double": .double, "objectId": .objectId,
+            "int": .int, "bool": .bool, "string": .string, "data": .data, "date": .date, "float": .float, "double": .double,
+            "objectId": .objectId,
             "decimal128": .decimal128, "uuid": .UUID, "mixed": .any,
         ]
         let type = types[text] ?? .object
-        var property = Property(name: name, type: type, collection: collection, isOptional: isOptional, isIndexed: parts.contains("indexed") || parts.contains("primary"),
-                                isPrimaryKey: parts.contains("primary"), objectClassName: type == .object ? text : nil)
+        var property = Property(
+            name: name, type: type, collection: collection, isOptional: isOptional,
+            isIndexed: parts.contains("indexed") || parts.contains("primary"),
+            isPrimaryKey: parts.contains("primary"), objectClassName: type == .object ? text : nil)
         if type == .any || type == .object { property.isOptional = property.isNullableColumn }
         if let alias = parts.first(where: { $0.hasPrefix("public=") }) {
             property.columnName = name
@@ -256,7 +280,9 @@ private enum SchemaText {
             }
             if let entries = value["$dict"]?.elements {
                 var result: [String: Any?] = [:]
-                for entry in entries { result.updateValue(self.value(entry.elements[1], labels), forKey: entry.elements[0].string ?? "") }
+                for entry in entries {
+                    result.updateValue(self.value(entry.elements[1], labels), forKey: entry.elements[0].string ?? "")
+                }
                 return result
             }
             if let embedded = value["$embedded"] { return dictionary(embedded, labels) }

@@ -16,22 +16,29 @@ final class SchemaTests: XCTestCase {
 
     func testF046_everyMissingClassIsNamed() {
         XCTAssertThrowsError(try ModelSchema.make([Dog.self])) { error in
-            XCTAssertEqual((error as? SchemaProblems)?.messages, [
-                "Property 'Dog.owner' of type 'object' has unknown object type 'Person'.",
-                "Property 'Dog.fans' of type 'linking objects' has unknown object type 'Person'.",
-            ])
+            XCTAssertEqual(
+                (error as? SchemaProblems)?.messages,
+                [
+                    "Property 'Dog.owner' of type 'object' has unknown object type 'Person'.",
+                    "Property 'Dog.fans' of type 'linking objects' has unknown object type 'Person'.",
+                ])
         }
     }
 
     func testF420_allFaultsOfAllClassesAreFoundAtOnce() throws {
-        let problems = ModelSchema.validate([BadModel.self, BadEmbedded.self, Empty.self, Dog.self, Person.self].map { ClassInfo.of($0) })
+        let problems = ModelSchema.validate(
+            [BadModel.self, BadEmbedded.self, Empty.self, Dog.self, Person.self].map { ClassInfo.of($0) })
         func has(_ text: String) -> Bool { problems.contains { $0.contains(text) } }
-        XCTAssertTrue(has("'first' and 'second' of class 'BadModel' are both marked as the primary key") || has("Properties 'first' and 'second'"), "\(problems)")
+        XCTAssertTrue(
+            has("'first' and 'second' of class 'BadModel' are both marked as the primary key")
+                || has("Properties 'first' and 'second'"), "\(problems)")
         XCTAssertTrue(has("'BadModel.flag' of type 'bool' cannot be made the primary key"), "\(problems)")
         XCTAssertTrue(has("'BadModel.link' of type 'object' must be marked as optional"), "\(problems)")
         XCTAssertTrue(has("'BadModel.embeddedSet' cannot contain embedded objects"), "\(problems)")
-        XCTAssertTrue(has("'Dog.nothing' declared as origin of linking objects property 'BadModel.noOrigin' does not exist"), "\(problems)")
-        XCTAssertTrue(has("'Dog.name' declared as origin of linking objects property 'BadModel.noLink' is not a link"), "\(problems)")
+        XCTAssertTrue(
+            has("'Dog.nothing' declared as origin of linking objects property 'BadModel.noOrigin' does not exist"), "\(problems)")
+        XCTAssertTrue(
+            has("'Dog.name' declared as origin of linking objects property 'BadModel.noLink' is not a link"), "\(problems)")
         XCTAssertTrue(has("links to type 'Person', not to 'BadModel'"), "\(problems)")
         XCTAssertTrue(has("Embedded object type 'BadEmbedded' cannot have a primary key"), "\(problems)")
         XCTAssertTrue(has("No properties are defined for 'Empty'"), "\(problems)")

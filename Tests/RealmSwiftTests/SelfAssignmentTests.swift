@@ -44,7 +44,8 @@ final class SelfAssignmentTests: RealmTestCase {
     func testAListGoesIntoItself() throws {
         XCTAssertEqual(try changed(.fromArray([.int(1)])) { $0.anything.listValue?.append($0.anything) }, "[1,[1]]")
         XCTAssertEqual(try changed(.fromArray([.int(1)])) { $0.anything.listValue?[0] = $0.anything }, "[[1]]")
-        XCTAssertEqual(try changed(.fromDictionary(["a": .int(1)])) { $0.anything.dictionaryValue?["b"] = $0.anything }, "{a:1,b:{a:1}}")
+        XCTAssertEqual(
+            try changed(.fromDictionary(["a": .int(1)])) { $0.anything.dictionaryValue?["b"] = $0.anything }, "{a:1,b:{a:1}}")
         let entry = AnyRealmValue.fromDictionary(["a": .fromArray([.int(1)])])
         XCTAssertEqual(try changed(entry) { $0.anything.dictionaryValue?["a"] = $0.anything.dictionaryValue?["a"] }, "{a:[1]}")
     }
@@ -67,7 +68,8 @@ final class SelfAssignmentTests: RealmTestCase {
         try realm.write { object.anys[0].listValue?.append(.int(9)) }
         XCTAssertEqual(object.anys.map { text($0) }, ["[1,9]", "[1]"])
         try realm.write {
-            realm.create(AllTypes.self, value: ["key": "x", "anys": object.anys, "anyMap": object.anyMap] as [String: Any], update: .all)
+            realm.create(
+                AllTypes.self, value: ["key": "x", "anys": object.anys, "anyMap": object.anyMap] as [String: Any], update: .all)
             object.anys.append(objectsIn: object.anys)
         }
         XCTAssertEqual(object.anys.map { text($0) }, ["[1,9]", "[1]", "[1,9]", "[1]"])
@@ -83,7 +85,9 @@ final class SelfAssignmentTests: RealmTestCase {
 
     private func withHomes(_ name: String) throws -> (Realm, Person) {
         let realm = try Realm(configuration: configuration(name)), person = Person()
-        for street in ["a", "b"] { person.homes.append(Address(value: ["street": street, "country": ["name": "in " + street]] as [String: Any])) }
+        for street in ["a", "b"] {
+            person.homes.append(Address(value: ["street": street, "country": ["name": "in " + street]] as [String: Any]))
+        }
         person.places["m"] = Address(value: ["street": "m"])
         person.address = Address(value: ["street": "s"])
         try realm.write { realm.add(person) }
@@ -109,7 +113,8 @@ final class SelfAssignmentTests: RealmTestCase {
     func testEmbeddedObjectsOfOneObjectAreCopiedByCreate() throws {
         let (realm, person) = try withHomes("created")
         let other = try realm.write {
-            realm.create(Person.self, value: ["homes": person.homes, "places": person.places, "address": person.address!] as [String: Any])
+            realm.create(
+                Person.self, value: ["homes": person.homes, "places": person.places, "address": person.address!] as [String: Any])
         }
         XCTAssertEqual(other.homes.map(\.street), ["a", "b"])
         XCTAssertEqual(other.places["m"]??.street, "m")
@@ -122,8 +127,10 @@ final class SelfAssignmentTests: RealmTestCase {
         let dog = Dog(name: "Rex")
         try first.write { first.add(dog) }
         let object = try second.write {
-            second.create(AllTypes.self, value: ["key": "x", "any": dog, "anys": [dog, 1, [dog]] as [Any], "anyMap": ["k": ["l": dog]]] as [String: Any],
-                          update: .modified)
+            second.create(
+                AllTypes.self,
+                value: ["key": "x", "any": dog, "anys": [dog, 1, [dog]] as [Any], "anyMap": ["k": ["l": dog]]] as [String: Any],
+                update: .modified)
         }
         XCTAssertEqual(object.any.object(Dog.self)?.realm, second)
         XCTAssertEqual(object.anys.map { text($0) }, ["Rex", "1", "[Rex]"])

@@ -5,7 +5,9 @@ import XCTest
 /// Misuse stops the process, so each case is run by a process of its own: `Tests/TestParticipant/Traps` has the cases by name.
 ///
 /// - Parameter parts: texts that the message on standard error must have.
-func assertTraps(_ name: String, _ parts: String..., environment: [String: String] = [:], file: StaticString = #filePath, line: UInt = #line) {
+func assertTraps(
+    _ name: String, _ parts: String..., environment: [String: String] = [:], file: StaticString = #filePath, line: UInt = #line
+) {
     do {
         // Backtraces take seconds and say nothing here.
         let environment = environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { first, _ in first }
@@ -14,7 +16,9 @@ func assertTraps(_ name: String, _ parts: String..., environment: [String: Strin
         defer { if let directory, directory.hasPrefix("/") { try? FileManager.default.removeItem(atPath: directory) } }
         let code = process.waitForEnd()
         let isTrap = code == -SIGILL || code == -SIGTRAP || code == -SIGABRT
-        XCTAssertTrue(isTrap, "'\(name)' ended with \(code.map(String.init) ?? "nothing") instead of a trap: \(process.errors)", file: file, line: line)
+        XCTAssertTrue(
+            isTrap, "'\(name)' ended with \(code.map(String.init) ?? "nothing") instead of a trap: \(process.errors)", file: file,
+            line: line)
         for part in parts {
             XCTAssertTrue(process.errors.contains(part), "'\(name)': no '\(part)' in: \(process.errors)", file: file, line: line)
         }

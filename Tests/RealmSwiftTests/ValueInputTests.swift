@@ -22,11 +22,13 @@ final class ValueInputTests: XCTestCase {
     }
 
     func testF130_nestedValuesBecomeObjectsAndCollections() {
-        let person = Person(value: [
-            "name": "Ann", "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "owner": ["name": "Bo"]]] as [Any], "address": ["street": "Main"],
-            "tags": ["a", "b", "a"], "pets": ["first": ["name": "Kit"]], "homes": [["city": "Rome"], ["city": "Oslo"]],
-            "anything": ["list": [1, "x"], "flag": true] as [String: Any],
-        ] as [String: Any])
+        let person = Person(
+            value: [
+                "name": "Ann", "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "owner": ["name": "Bo"]]] as [Any],
+                "address": ["street": "Main"],
+                "tags": ["a", "b", "a"], "pets": ["first": ["name": "Kit"]], "homes": [["city": "Rome"], ["city": "Oslo"]],
+                "anything": ["list": [1, "x"], "flag": true] as [String: Any],
+            ] as [String: Any])
         XCTAssertEqual(person.dogs.map(\.name), ["Rex", "Ada"])
         XCTAssertEqual(person.dogs[1].owner?.name, "Bo")
         XCTAssertEqual(person.address?.street, "Main")
@@ -38,7 +40,8 @@ final class ValueInputTests: XCTestCase {
     }
 
     func testF132_whatJSONSerializationGivesIsAccepted() throws {
-        let json = #"{"key": "k", "bool": true, "int": 5, "double": 3, "float": 1.1, "string": "s", "optInt": null, "optDouble": 2.5, "ints": [1, 2], "decimal": "12.50"}"#
+        let json =
+            #"{"key": "k", "bool": true, "int": 5, "double": 3, "float": 1.1, "string": "s", "optInt": null, "optDouble": 2.5, "ints": [1, 2], "decimal": "12.50"}"#
         let value = try JSONSerialization.jsonObject(with: Data(json.utf8))
         let object = AllTypes(value: value)
         XCTAssertEqual(object.bool, true)
@@ -67,8 +70,12 @@ final class ValueInputTests: XCTestCase {
     }
 
     func testNumbersOfFoundationAndUnsignedOnes() throws {
-        let object = AllTypes(value: ["key": "x", "double": CGFloat(1.5), "float": Decimal(2.5), "int": Decimal(7), "int64": UInt64(9), "int8": UInt8(3),
-                                      "optDouble": NSDecimalNumber(string: "0.25"), "any": CGFloat(0.5), "decimal": UInt64.max] as [String: Any])
+        let object = AllTypes(
+            value: [
+                "key": "x", "double": CGFloat(1.5), "float": Decimal(2.5), "int": Decimal(7), "int64": UInt64(9),
+                "int8": UInt8(3),
+                "optDouble": NSDecimalNumber(string: "0.25"), "any": CGFloat(0.5), "decimal": UInt64.max,
+            ] as [String: Any])
         XCTAssertEqual(object.double, 1.5)
         XCTAssertEqual(object.float, 2.5)
         XCTAssertEqual(object.int, 7)
@@ -102,7 +109,8 @@ final class ValueInputTests: XCTestCase {
         XCTAssertNil(dog.nickname)
         XCTAssertEqual(Array(dog.toys), ["ball"])
         XCTAssertThrowsError(try JSONDecoder().decode(CodableDog.self, from: Data(#"{"name": "Rex", "toys": []}"#.utf8)))
-        let null = try JSONDecoder().decode(CodableDog.self, from: Data(#"{"name": "Rex", "age": 3, "nickname": null, "toys": []}"#.utf8))
+        let null = try JSONDecoder().decode(
+            CodableDog.self, from: Data(#"{"name": "Rex", "age": 3, "nickname": null, "toys": []}"#.utf8))
         XCTAssertNil(null.nickname)
     }
 
@@ -110,6 +118,8 @@ final class ValueInputTests: XCTestCase {
         let dog = CodableDog(value: ["name": "Rex", "nickname": "R", "age": 3, "toys": ["ball", "bone"]] as [String: Any])
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        XCTAssertEqual(String(decoding: try encoder.encode(dog), as: UTF8.self), #"{"age":3,"name":"Rex","nickname":"R","toys":["ball","bone"]}"#)
+        XCTAssertEqual(
+            String(decoding: try encoder.encode(dog), as: UTF8.self),
+            #"{"age":3,"name":"Rex","nickname":"R","toys":["ball","bone"]}"#)
     }
 }

@@ -4,21 +4,28 @@ import SharedStore
 import TestSupport
 import XCTest
 
-/// What goes wrong is told with the name of what is at fault and with what to do, by one rule for exit codes, and leaves nothing behind.
+/// What goes wrong is told with the name of what is at fault and with what to do, by one rule for exit codes, and leaves nothing
+/// behind.
 final class AdviceTests: XCTestCase {
     private let scratch = ScratchDirectory("Advice")
 
     private func expect(
-        _ arguments: [String], _ code: Int32, _ texts: String..., in folder: String? = nil, file: StaticString = #filePath, line: UInt = #line
+        _ arguments: [String], _ code: Int32, _ texts: String..., in folder: String? = nil, file: StaticString = #filePath,
+        line: UInt = #line
     ) throws {
         let child = try ChildProcess(
-            path: ChildProcess.products.appendingPathComponent("realm-sync").path, arguments, workingDirectory: folder ?? scratch.path)
+            path: ChildProcess.products.appendingPathComponent("realm-sync").path, arguments,
+            workingDirectory: folder ?? scratch.path)
         XCTAssertEqual(child.waitForEnd(seconds: 60), code, child.errors, file: file, line: line)
-        for text in texts { XCTAssertTrue(child.errors.contains(text), "'\(text)' is not in: \(child.errors)", file: file, line: line) }
+        for text in texts {
+            XCTAssertTrue(child.errors.contains(text), "'\(text)' is not in: \(child.errors)", file: file, line: line)
+        }
         XCTAssertEqual(child.errors.filter { $0 == "\n" }.count, 1, child.errors, file: file, line: line)
     }
 
-    private func names(_ folder: String) throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder).sorted() }
+    private func names(_ folder: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+    }
 
     func testWhatIsMissingEmptyOrThereAlreadyIsNamedWithAdvice() throws {
         let file = scratch.copy(ofGiven: "trees.realm"), key = scratch.file("a.key")
@@ -48,7 +55,8 @@ final class AdviceTests: XCTestCase {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let program = ChildProcess.products.appendingPathComponent("realm-sync").path
         let child = try ChildProcess(
-            path: "/bin/sh", ["-c", "'\(program)' mirror '\(file)' \"$(printf 'b\\377m.realm')\" --once"], workingDirectory: folder)
+            path: "/bin/sh", ["-c", "'\(program)' mirror '\(file)' \"$(printf 'b\\377m.realm')\" --once"],
+            workingDirectory: folder)
         XCTAssertEqual(child.waitForEnd(seconds: 60), 64, child.errors)
         XCTAssertTrue(child.errors.contains("word 3 of the command line is not UTF-8"), child.errors)
         XCTAssertEqual(try names(folder), [])
@@ -68,8 +76,12 @@ final class AdviceTests: XCTestCase {
             try expect(["mirror", path("none.realm"), path("copy.realm"), way], 66, "none.realm: no such file")
             try expect(["mirror", path("text.realm"), path("copy.realm"), way], 65, "begins with text")
             try expect(["mirror", path("e.realm"), path("copy.realm"), way], 65, "--key-file")
-            try expect(["mirror", path("e.realm"), path("copy.realm"), way, "-k", path("wrong.key")], 65, "the key is not that of the file")
-            try expect(["mirror", scratch.copy(ofGiven: "trees.realm"), path("text.realm"), way], 73, "text.realm: exists and is no mirror")
+            try expect(
+                ["mirror", path("e.realm"), path("copy.realm"), way, "-k", path("wrong.key")], 65,
+                "the key is not that of the file")
+            try expect(
+                ["mirror", scratch.copy(ofGiven: "trees.realm"), path("text.realm"), way], 73,
+                "text.realm: exists and is no mirror")
         }
         XCTAssertEqual(try names(folder), before)
     }
@@ -85,7 +97,9 @@ final class AdviceTests: XCTestCase {
     func testMissingPermissionIs77WhateverFileItConcerns() throws {
         let setpriv = "/usr/bin/setpriv"
         let isRoot = getuid() == 0
-        if isRoot { try XCTSkipUnless(FileManager.default.isExecutableFile(atPath: setpriv), "root, and setpriv is not installed") }
+        if isRoot {
+            try XCTSkipUnless(FileManager.default.isExecutableFile(atPath: setpriv), "root, and setpriv is not installed")
+        }
         let program = ChildProcess.products.appendingPathComponent("realm-sync").path
         func run(_ arguments: [String]) throws -> (Int32?, String) {
             let words = isRoot ? ["--reuid=65534", "--regid=65534", "--clear-groups", program] + arguments : arguments
@@ -101,7 +115,10 @@ final class AdviceTests: XCTestCase {
         chmod(file, 0o666)
         // The folder may be searched, but no side file be made in it.
         chmod(folder, 0o555)
-        for arguments in [["compact", file], ["mirror", file, folder + "/copy.realm", "--once"], ["keygen", folder + "/a.key"], ["copy", file, folder + "/b.realm"]] {
+        for arguments in [
+            ["compact", file], ["mirror", file, folder + "/copy.realm", "--once"], ["keygen", folder + "/a.key"],
+            ["copy", file, folder + "/b.realm"],
+        ] {
             let (code, errors) = try run(arguments)
             XCTAssertEqual(code, 77, "\(arguments): \(errors)")
         }
@@ -149,13 +166,18 @@ final class AdviceTests: XCTestCase {
 
     func testUsageShowsWhatMustBeGivenInTheFormThatTheManualHas() throws {
         for (command, usage) in [
-            ("encrypt", "encrypt FILE (--key-file K | --key-env NAME) [OPTIONS]"), ("decrypt", "decrypt FILE (--key-file K | --key-env NAME) [OPTIONS]"),
+            ("encrypt", "encrypt FILE (--key-file K | --key-env NAME) [OPTIONS]"),
+            ("decrypt", "decrypt FILE (--key-file K | --key-env NAME) [OPTIONS]"),
             ("rekey", "rekey FILE (--key-file K | --key-env NAME) (--new-key-file K | --new-key-env NAME) [OPTIONS]"),
-            ("mirror", "mirror SOURCE [DEST]... (--once | --follow) [OPTIONS]"), ("query", "query FILE CLASS [PREDICATE] [OPTIONS]"),
+            ("mirror", "mirror SOURCE [DEST]... (--once | --follow) [OPTIONS]"),
+            ("query", "query FILE CLASS [PREDICATE] [OPTIONS]"),
         ] { XCTAssertTrue(try RealmSync(command, "--help").output.contains("Usage: realm-sync \(usage)\n"), command) }
         let manual = try RealmSync("help", "--man").output
-        for text in ["\\fBrealm\\-sync encrypt\\fR FILE (\\-\\-key\\-file K | \\-\\-key\\-env NAME) [OPTIONS]", ".SH ENVIRONMENT", ".SH EXAMPLES",
-                     "REALM_SYNC_SSH", "REALM_SYNC_SERVICE_SOCKET", "TMPDIR", "AWS_ACCESS_KEY_ID", "the file system is read\\-only"] {
+        for text in [
+            "\\fBrealm\\-sync encrypt\\fR FILE (\\-\\-key\\-file K | \\-\\-key\\-env NAME) [OPTIONS]", ".SH ENVIRONMENT",
+            ".SH EXAMPLES",
+            "REALM_SYNC_SSH", "REALM_SYNC_SERVICE_SOCKET", "TMPDIR", "AWS_ACCESS_KEY_ID", "the file system is read\\-only",
+        ] {
             XCTAssertTrue(manual.contains(text), text)
         }
     }

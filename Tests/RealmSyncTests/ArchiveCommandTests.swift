@@ -8,7 +8,8 @@ final class ArchiveCommandTests: XCTestCase {
     private func commit(_ path: String, _ number: Int64) throws {
         let store = try Store.open(path)
         try store.write { transaction in
-            let table = try transaction.editor.group.table(ofClass: "Note").map { try transaction.editor.editor($0.key) }
+            let table =
+                try transaction.editor.group.table(ofClass: "Note").map { try transaction.editor.editor($0.key) }
                 ?? transaction.editor.createTable("class_Note")
             if table.table.column(named: "number") == nil { try table.addColumn("number", .int) }
             try table.set("number", of: try table.createObject(), to: .int(number))
@@ -48,7 +49,8 @@ final class ArchiveCommandTests: XCTestCase {
         XCTAssertEqual(try RealmSync("restore", archive, scratch.file("x"), "--time", "2999-01-01", "--all").exitCode, 64)
         let all = try RealmSync("restore", archive, scratch.file("all"), "--all")
         XCTAssertEqual(all.exitCode, 0, all.errors)
-        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.file("all")).filter { $0.hasSuffix(".realm") }.count, 5)
+        XCTAssertEqual(
+            try FileManager.default.contentsOfDirectory(atPath: scratch.file("all")).filter { $0.hasSuffix(".realm") }.count, 5)
         let whole = try RealmSync("restore", scratch.path, scratch.file("every"), "--all")
         XCTAssertEqual(whole.exitCode, 0, whole.errors)
         XCTAssertTrue(FileManager.default.fileExists(atPath: scratch.file("every") + "/backup.realm"))
@@ -72,7 +74,10 @@ final class ArchiveCommandTests: XCTestCase {
         XCTAssertEqual(bad.exitCode, 1, bad.errors + bad.output)
         XCTAssertTrue(bad.output.contains("steps/0"), bad.output)
         XCTAssertEqual(try RealmSync("restore", archive, scratch.file("x.realm")).exitCode, 65)
-        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("x.realm") && !$0.hasSuffix(".lock") }, [])
+        XCTAssertEqual(
+            try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter {
+                $0.hasPrefix("x.realm") && !$0.hasSuffix(".lock")
+            }, [])
     }
 
     func testAnArchiverThatIsKilledAgainAndAgainLosesNothing() throws {

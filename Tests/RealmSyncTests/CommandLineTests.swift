@@ -9,7 +9,9 @@ struct RealmSync {
     let errors: String
 
     @discardableResult
-    init(_ arguments: String..., environment: [String: String] = [:]) throws { try self.init(arguments, environment: environment) }
+    init(_ arguments: String..., environment: [String: String] = [:]) throws {
+        try self.init(arguments, environment: environment)
+    }
 
     @discardableResult
     init(_ arguments: [String], environment: [String: String] = [:]) throws {
@@ -21,7 +23,9 @@ struct RealmSync {
 
     /// Standard output as JSON.
     func json(file: StaticString = #filePath, line: UInt = #line) throws -> Any {
-        try XCTUnwrap(try? JSONSerialization.jsonObject(with: Data(output.utf8), options: .fragmentsAllowed), "no JSON: \(output.prefix(200))", file: file, line: line)
+        try XCTUnwrap(
+            try? JSONSerialization.jsonObject(with: Data(output.utf8), options: .fragmentsAllowed),
+            "no JSON: \(output.prefix(200))", file: file, line: line)
     }
 }
 
@@ -50,7 +54,9 @@ final class CommandLineTests: XCTestCase {
 
     /// Fails unless the run ended with `code` and exactly one line on standard error that contains `text`, and nothing on
     /// standard output.
-    private func expectFailure(_ run: RealmSync, _ code: Int32, _ text: String, file: StaticString = #filePath, line: UInt = #line) {
+    private func expectFailure(
+        _ run: RealmSync, _ code: Int32, _ text: String, file: StaticString = #filePath, line: UInt = #line
+    ) {
         XCTAssertEqual(run.exitCode, code, run.errors, file: file, line: line)
         XCTAssertEqual(run.output, "", file: file, line: line)
         XCTAssertTrue(run.errors.hasPrefix("realm-sync: "), run.errors, file: file, line: line)
@@ -78,7 +84,8 @@ final class CommandLineTests: XCTestCase {
         }
         XCTAssertEqual(try RealmSync("help", "export").output, try RealmSync("export", "-h").output)
         XCTAssertEqual(try RealmSync("help").output, help.output)
-        XCTAssertTrue(help.output.split(separator: "\n").allSatisfy { $0.count <= 110 }, "a line of the help is too long for a terminal")
+        XCTAssertTrue(
+            help.output.split(separator: "\n").allSatisfy { $0.count <= 110 }, "a line of the help is too long for a terminal")
     }
 
     func testVersionIsOneLine() throws {
@@ -102,18 +109,22 @@ final class CommandLineTests: XCTestCase {
         expectFailure(try RealmSync("schema", "a", "--json=yes"), 64, "--json takes no value")
         expectFailure(try RealmSync("export", "a", "-k", "x", "-k", "y"), 64, "--key-file is given twice")
         expectFailure(try RealmSync("export", "-5"), 64, "write -- before an operand")
-        expectFailure(try RealmSync("query", given("trees.realm"), "x", "--limit", "many"), 64, "option --limit: 'many' is not a whole number")
+        expectFailure(
+            try RealmSync("query", given("trees.realm"), "x", "--limit", "many"), 64,
+            "option --limit: 'many' is not a whole number")
         expectFailure(try RealmSync("watch", given("trees.realm"), "--count", "0"), 64, "option --count: 0 is out of range")
         expectFailure(try RealmSync("query", given("all-types.realm"), "AllTypes", "--where", "_id"), 64, "PROPERTY=VALUE")
         expectFailure(try RealmSync("query", given("all-types.realm"), "AllTypes", "--where", "_id=x"), 64, "'x' is no int")
-        expectFailure(try RealmSync("query", given("all-types.realm"), "AllTypes", "--where", "intCool=1"), 64, "did you mean 'intCol'?")
+        expectFailure(
+            try RealmSync("query", given("all-types.realm"), "AllTypes", "--where", "intCool=1"), 64, "did you mean 'intCol'?")
     }
 
     func testTwoDashesEndTheOptions() throws {
         let path = scratch.file("-odd name.realm")
         try FileManager.default.copyItem(atPath: given("trees.realm"), toPath: path)
         let child = try ChildProcess(
-            path: ChildProcess.products.appendingPathComponent("realm-sync").path, ["verify", "--", "-odd name.realm"], workingDirectory: scratch.path)
+            path: ChildProcess.products.appendingPathComponent("realm-sync").path, ["verify", "--", "-odd name.realm"],
+            workingDirectory: scratch.path)
         XCTAssertEqual(child.waitForEnd(), 0, child.errors)
         XCTAssertTrue(child.output.hasPrefix("-odd name.realm: sound"), child.output)
     }
@@ -160,7 +171,8 @@ final class CommandLineTests: XCTestCase {
 
     func testAReaderThatGoesAwayIsNoError() throws {
         let program = ChildProcess.products.appendingPathComponent("realm-sync").path
-        let child = try ChildProcess(path: "/bin/sh", ["-c", "{ '\(program)' export '\(given("all-types.realm"))'; echo $? >&2; } | head -c 10"])
+        let child = try ChildProcess(
+            path: "/bin/sh", ["-c", "{ '\(program)' export '\(given("all-types.realm"))'; echo $? >&2; } | head -c 10"])
         XCTAssertEqual(child.waitForEnd(), 0)
         XCTAssertEqual(child.errors, "0\n")
         XCTAssertEqual(child.output.count, 10)

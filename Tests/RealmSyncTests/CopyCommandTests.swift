@@ -4,12 +4,15 @@ import XCTest
 
 /// Commands that make files: import, copy, compact, seed.
 final class CopyCommandTests: XCTestCase {
-    private func export(_ path: String) throws -> ExactJSON { try ExactJSON(parsing: RealmSync("export", path, "--immutable").output) }
+    private func export(_ path: String) throws -> ExactJSON {
+        try ExactJSON(parsing: RealmSync("export", path, "--immutable").output)
+    }
 
     func testWhatWasImportedExportsTheSameAlsoAfterCopyingAndCompacting() throws {
         for name in ["relationships", "nested-mixed", "trees", "primary-keys"] {
             let scratch = ScratchDirectory(name)
-            let json = Fixtures.core14 + "/\(name).json", file = scratch.file("a.realm"), copy = scratch.file("b.realm"), seed = scratch.file("seed.realm")
+            let json = Fixtures.core14 + "/\(name).json", file = scratch.file("a.realm"), copy = scratch.file("b.realm"),
+                seed = scratch.file("seed.realm")
             let expected = try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: json)))
             for arguments in [["import", json, file], ["copy", file, copy], ["seed", "build", file, seed], ["compact", file]] {
                 let run = try RealmSync(arguments)

@@ -56,8 +56,10 @@ final class EncryptionCommandTests: XCTestCase {
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         for (arguments, code, text) in [
             (["encrypt", path], Int32(64), "--key-file"), (["decrypt", path], 64, "--key-file"),
-            (["rekey", path, "--key-file", key], 64, "--new-key-file"), (["decrypt", path, "--key-file", key], 65, "not encrypted"),
-            (["export", path, "--key-file", key, "--key-env", "X"], 64, "both"), (["export", path, "--key-env", "NO_SUCH_KEY"], 64, "NO_SUCH_KEY"),
+            (["rekey", path, "--key-file", key], 64, "--new-key-file"),
+            (["decrypt", path, "--key-file", key], 65, "not encrypted"),
+            (["export", path, "--key-file", key, "--key-env", "X"], 64, "both"),
+            (["export", path, "--key-env", "NO_SUCH_KEY"], 64, "NO_SUCH_KEY"),
             (["encrypt", scratch.file("none"), "--key-file", key], 66, "no such file"),
         ] {
             let child = try ChildProcess(product: "realm-sync", arguments)
@@ -81,7 +83,10 @@ final class EncryptionCommandTests: XCTestCase {
         let second = try RealmSync("encrypt", path, "--key-file", other)
         XCTAssertEqual(second.exitCode, 65)
         XCTAssertTrue(second.errors.contains("is encrypted already") && second.errors.contains("rekey"), second.errors)
-        for command in [["rekey", path, "--key-file", other, "--new-key-file", key], ["decrypt", path, "--key-file", other], ["verify", path, "--key-file", other]] {
+        for command in [
+            ["rekey", path, "--key-file", other, "--new-key-file", key], ["decrypt", path, "--key-file", other],
+            ["verify", path, "--key-file", other],
+        ] {
             let run = try RealmSync(command)
             XCTAssertEqual(run.exitCode, 65, "\(command)")
             XCTAssertTrue(run.errors.contains("the key is not that of the file"), "\(command): \(run.errors)")
@@ -133,7 +138,8 @@ final class EncryptionCommandTests: XCTestCase {
         succeed(try RealmSync("encrypt", path, "--key-file", key))
         chmod(key, 0o644)
         let commands: [[String]] = [
-            ["export", path], ["schema", path], ["status", path], ["verify", path], ["query", path, "Person"], ["watch", path, "--count", "1"],
+            ["export", path], ["schema", path], ["status", path], ["verify", path], ["query", path, "Person"],
+            ["watch", path, "--count", "1"],
             ["copy", path, scratch.file("copy.realm")], ["compact", path], ["seed", "build", path, scratch.file("seed.realm")],
             ["upgrade", path, "--dry-run"], ["decrypt", path], ["rekey", path, "--new-key-file", other],
             ["import", Fixtures.core14 + "/relationships.json", scratch.file("imported.realm")],
@@ -141,7 +147,9 @@ final class EncryptionCommandTests: XCTestCase {
         for command in commands {
             let refused = try ChildProcess(product: "realm-sync", command + ["--key-file", key])
             XCTAssertEqual(refused.waitForEnd(seconds: 60), 77, "\(command) \(refused.errors)")
-            XCTAssertTrue(refused.errors.contains("chmod 600") && refused.errors.contains("--allow-readable-key-file"), "\(command) \(refused.errors)")
+            XCTAssertTrue(
+                refused.errors.contains("chmod 600") && refused.errors.contains("--allow-readable-key-file"),
+                "\(command) \(refused.errors)")
             if command[0] == "decrypt" || command[0] == "rekey" { continue }
             let allowed = try ChildProcess(product: "realm-sync", command + ["--key-file", key, "--allow-readable-key-file"])
             XCTAssertEqual(allowed.waitForEnd(seconds: 60), 0, "\(command) \(allowed.errors)")
@@ -155,7 +163,9 @@ final class EncryptionCommandTests: XCTestCase {
 
     func testUpgradeSaysWhatItWouldDoAndThenDoesIt() throws {
         XCTAssertTrue(try RealmSync("upgrade", path).output.contains("nothing to do"))
-        guard let older = Fixtures.older else { throw XCTSkip("the files of older formats are not beside the package; their upgrade was not tested") }
+        guard let older = Fixtures.older else {
+            throw XCTSkip("the files of older formats are not beside the package; their upgrade was not tested")
+        }
         let old = scratch.file("old.realm"), backup = scratch.file("old.v22.backup.realm")
         try FileManager.default.copyItem(atPath: older + "/upgrade_1000_22.realm", toPath: old)
         let before = try Data(contentsOf: URL(fileURLWithPath: old))

@@ -14,7 +14,9 @@ final class FormattingTests: XCTestCase {
         for (text, value) in [("0", 0), ("4096", 4096), ("64K", 65536), ("2M", 2 << 20), ("1GiB", 1 << 30), ("3tb", 3 << 40)] {
             XCTAssertEqual(Units.byteCount(text), value, text)
         }
-        for text in ["", "K", "-1", "1.5M", "1X", "99999999999T", "99999999999999999999"] { XCTAssertNil(Units.byteCount(text), text) }
+        for text in ["", "K", "-1", "1.5M", "1X", "99999999999T", "99999999999999999999"] {
+            XCTAssertNil(Units.byteCount(text), text)
+        }
     }
 
     func testDurations() {
@@ -23,7 +25,9 @@ final class FormattingTests: XCTestCase {
         XCTAssertEqual(Units.text(seconds: 61), "1 min 1 s")
         XCTAssertEqual(Units.text(seconds: 90_000), "1 d 1 h")
         XCTAssertEqual(Units.text(seconds: .infinity), "11574074074 d 1 h")
-        for (text, value) in [("500ms", Duration.milliseconds(500)), ("2", .seconds(2)), ("1.5m", .seconds(90)), ("1d", .seconds(86400))] {
+        for (text, value) in [
+            ("500ms", Duration.milliseconds(500)), ("2", .seconds(2)), ("1.5m", .seconds(90)), ("1d", .seconds(86400)),
+        ] {
             XCTAssertEqual(Units.duration(text), value, text)
         }
         for text in ["", "s", "-1s", "1w", "nan", "1e99"] { XCTAssertNil(Units.duration(text), text) }
@@ -47,7 +51,10 @@ final class FormattingTests: XCTestCase {
         }
         XCTAssertEqual(Units.moment("2024-02-29T12:30:00+02:00")?.seconds, Units.moment("2024-02-29T10:30:00Z")?.seconds)
         XCTAssertEqual(Units.moment("2024-02-29")?.seconds, 1_709_164_800)
-        for text in ["", "2023-02-29", "2024-13-01", "2024-00-01", "2024-01-01T25:00Z", "2024-01-01Tx", "2024-01-01T10:00:00.Z", "yesterday"] {
+        for text in [
+            "", "2023-02-29", "2024-13-01", "2024-00-01", "2024-01-01T25:00Z", "2024-01-01Tx", "2024-01-01T10:00:00.Z",
+            "yesterday",
+        ] {
             XCTAssertNil(Units.moment(text), text)
         }
     }
@@ -77,7 +84,8 @@ final class FormattingTests: XCTestCase {
         XCTAssertEqual(Spelling.nearest("expotr", among: ["export", "schema"]), "export")
         XCTAssertNil(Spelling.nearest("xyz", among: ["export", "schema"]))
         XCTAssertNil(Spelling.nearest("a", among: []))
-        XCTAssertEqual(Spelling.nearest("nam", among: ["names", "name", "game"]), "name", "the nearest of those that are near enough")
+        XCTAssertEqual(
+            Spelling.nearest("nam", among: ["names", "name", "game"]), "name", "the nearest of those that are near enough")
         XCTAssertEqual(Spelling.nearest("gr\u{F6}sse", among: ["gr\u{F6}\u{DF}e", "breite"]), "gr\u{F6}\u{DF}e")
         // What is longer than any name is none that was mistyped; many names are looked through one by one, but not all of any
         // number.

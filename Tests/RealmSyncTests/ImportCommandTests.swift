@@ -19,7 +19,8 @@ final class ImportCommandTests: XCTestCase {
     private func properties(_ description: [String: Any]?) throws -> [String] {
         try XCTUnwrap(description?["properties"] as? [[String: Any]]).map { property in
             let optional = property["optional"] as? Bool == true ? "?" : ""
-            return "\(property["name"] ?? ""): \(property["collection"] as? String == "list" ? "list of " : "")\(property["type"] ?? "")\(optional)"
+            return
+                "\(property["name"] ?? ""): \(property["collection"] as? String == "list" ? "list of " : "")\(property["type"] ?? "")\(optional)"
         }
     }
 
@@ -68,7 +69,8 @@ final class ImportCommandTests: XCTestCase {
 
     func testTextOfNoFormIsRefusedWithItsPlaceAndLeavesNothing() throws {
         let cases = [
-            ("a.json", "{\"A\": 7}"), ("b.json", "[1]"), ("c.json", "{\"A\": [{]}"), ("d.csv", "a,b\n1\n"), ("e.csv", "a,a\n1,2\n"),
+            ("a.json", "{\"A\": 7}"), ("b.json", "[1]"), ("c.json", "{\"A\": [{]}"), ("d.csv", "a,b\n1\n"),
+            ("e.csv", "a,a\n1,2\n"),
             ("f.json", ""), ("g.csv", "a\n\"x"), ("h.json", "{\"A\": [{\"x\": 1, \"x\": 2}]}"), ("i.csv", ""),
             ("j.json", "{\"A\":[{\"x\":" + String(repeating: "[", count: 200) + String(repeating: "]", count: 200) + "}]}"),
         ]
@@ -76,33 +78,48 @@ final class ImportCommandTests: XCTestCase {
             let run = try RealmSync("import", write(text, name), scratch.file("no.realm"))
             XCTAssertEqual(run.exitCode, 65, "\(name): \(run.errors)")
             XCTAssertTrue(run.errors.contains("byte "), run.errors)
-            XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("no.realm") }, [])
+            XCTAssertEqual(
+                try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("no.realm") }, [])
         }
         XCTAssertEqual(try RealmSync("import", scratch.file("missing.json"), scratch.file("no.realm")).exitCode, 66)
     }
 
     func testNothingIsImportedOtherwiseThanItStandsThere() throws {
         // (name, bytes): refused, with the place.
-        let refused: [(String, [UInt8])] = [
-            ("latin.json", Array("{\"A\":[{\"x\":\"a".utf8) + [0xFF] + Array("\"}]}".utf8)),
-            ("latin.csv", Array("name\nM".utf8) + [0xFC] + Array("ller\n".utf8)),
-        ] + [
-            ("half.json", "{\"A\":[{\"x\":\"\\ud800\"}]}"), ("large.json", "{\"A\":[{\"x\":1e400}]}"),
-            ("digits.json", "{\"A\":[{\"x\":12345678901234567890123}]}"), ("digits64.json", "{\"A\":[{\"x\":9223372036854775809}]}"),
-            ("zero.json", "{\"A\":[{\"x\":01}]}"), ("point.json", "{\"A\":[{\"x\":1.}]}"), ("minus.json", "{\"A\":[{\"x\":1-2}]}"),
-            ("twice.json", "{\"A\":[{\"x\":{\"k\":1,\"k\":2}}]}"), ("nameless.json", "{\"\":[{\"x\":1}]}"),
-            ("form.json", "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\"}],\"objects\":[{\"_key\":0,\"x\":1,\"x\":2}]}}}"),
-            ("kind.json", "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\"}],\"objects\":[{\"_key\":0,\"x\":\"t\"}]}}}"),
-            ("pairs.json", "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\",\"collection\":\"dictionary\"}],"
-                + "\"objects\":[{\"_key\":0,\"x\":{\"$dict\":[[\"a\",1],[\"a\",2]]}}]}}}"),
-            ("quotes.csv", "a,b\n\"x\"y,1\n"),
-        ].map { ($0.0, Array($0.1.utf8)) }
+        let refused: [(String, [UInt8])] =
+            [
+                ("latin.json", Array("{\"A\":[{\"x\":\"a".utf8) + [0xFF] + Array("\"}]}".utf8)),
+                ("latin.csv", Array("name\nM".utf8) + [0xFC] + Array("ller\n".utf8)),
+            ]
+            + [
+                ("half.json", "{\"A\":[{\"x\":\"\\ud800\"}]}"), ("large.json", "{\"A\":[{\"x\":1e400}]}"),
+                ("digits.json", "{\"A\":[{\"x\":12345678901234567890123}]}"),
+                ("digits64.json", "{\"A\":[{\"x\":9223372036854775809}]}"),
+                ("zero.json", "{\"A\":[{\"x\":01}]}"), ("point.json", "{\"A\":[{\"x\":1.}]}"),
+                ("minus.json", "{\"A\":[{\"x\":1-2}]}"),
+                ("twice.json", "{\"A\":[{\"x\":{\"k\":1,\"k\":2}}]}"), ("nameless.json", "{\"\":[{\"x\":1}]}"),
+                (
+                    "form.json",
+                    "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\"}],\"objects\":[{\"_key\":0,\"x\":1,\"x\":2}]}}}"
+                ),
+                (
+                    "kind.json",
+                    "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\"}],\"objects\":[{\"_key\":0,\"x\":\"t\"}]}}}"
+                ),
+                (
+                    "pairs.json",
+                    "{\"classes\":{\"A\":{\"properties\":[{\"name\":\"x\",\"type\":\"int\",\"collection\":\"dictionary\"}],"
+                        + "\"objects\":[{\"_key\":0,\"x\":{\"$dict\":[[\"a\",1],[\"a\",2]]}}]}}}"
+                ),
+                ("quotes.csv", "a,b\n\"x\"y,1\n"),
+            ].map { ($0.0, Array($0.1.utf8)) }
         for (name, bytes) in refused {
             try Data(bytes).write(to: URL(fileURLWithPath: scratch.file(name)))
             let run = try RealmSync("import", scratch.file(name), scratch.file("no.realm"))
             XCTAssertEqual(run.exitCode, 65, "\(name): \(run.errors)")
             XCTAssertTrue(run.errors.contains("\(name): byte "), "\(name): \(run.errors)")
-            XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("no.realm") }, [], name)
+            XCTAssertEqual(
+                try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("no.realm") }, [], name)
         }
         // Digits are kept where a number would lose them; all kinds of line ends end a line.
         let text = "zip,id,ratio,mixed\r\n01234,12345678901234567890,0.5,9007199254740993\r00501,7,2,0.5"
@@ -115,7 +132,10 @@ final class ImportCommandTests: XCTestCase {
         XCTAssertEqual(rows.map { $0["id"] as? String }, ["12345678901234567890", "7"])
         XCTAssertEqual(rows.map { $0["mixed"] as? String }, ["9007199254740993", "0.5"])
         let numbers = scratch.file("numbers.realm")
-        XCTAssertEqual(try RealmSync("import", write("{\"A\":[{\"x\":9007199254740993,\"y\":-0},{\"x\":0.5,\"y\":0.5}]}", "numbers.json"), numbers).exitCode, 0)
+        XCTAssertEqual(
+            try RealmSync(
+                "import", write("{\"A\":[{\"x\":9007199254740993,\"y\":-0},{\"x\":0.5,\"y\":0.5}]}", "numbers.json"), numbers
+            ).exitCode, 0)
         let exported = try RealmSync("export", numbers).output
         XCTAssertEqual(try properties(classes(numbers)["A"]), ["x: mixed?", "y: double"])
         XCTAssertTrue(exported.contains("\"x\":9007199254740993") && exported.contains("{\"$double\":\"-0\"}"), exported)

@@ -28,7 +28,9 @@ final class MirrorCommandTests: XCTestCase {
         let text = (try? String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)) ?? ""
         return text.split(separator: "\n").contains { line in
             ["SigIgn:", "SigCgt:", "SigBlk:"].contains { line.hasPrefix($0) }
-                && UInt64(line.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16).map { $0 & 1 << UInt64(SIGUSR1 - 1) != 0 } == true
+                && UInt64(line.dropFirst(7).trimmingCharacters(in: .whitespaces), radix: 16).map {
+                    $0 & 1 << UInt64(SIGUSR1 - 1) != 0
+                } == true
         }
     }
 
@@ -52,7 +54,9 @@ final class MirrorCommandTests: XCTestCase {
         XCTAssertEqual(facts["version"] as? Int, 15)
         XCTAssertEqual(facts["sourceVersion"] as? Int, 15)
         let text = try RealmSync("status", replica).output
-        for words in ["mirror of", source, "up to date", "process \(mirror.processIdentifier)"] { XCTAssertTrue(text.contains(words), text) }
+        for words in ["mirror of", source, "up to date", "process \(mirror.processIdentifier)"] {
+            XCTAssertTrue(text.contains(words), text)
+        }
         mirror.signal(SIGTERM)
         XCTAssertEqual(mirror.waitForEnd(), 0, mirror.errors)
         writer.ask("ledger-commit 2 3")
@@ -80,28 +84,38 @@ final class MirrorCommandTests: XCTestCase {
             XCTAssertEqual(run.exitCode, 0, run.errors)
             let bytes = try Data(contentsOf: URL(fileURLWithPath: replica))
             XCTAssertEqual(bytes.range(of: Data("secret words".utf8)) == nil, readKey != nil, name)
-            XCTAssertTrue(try RealmSync(["export", replica] + (readKey.map { ["--key-file", $0] } ?? [])).output.contains("secret words"), name)
+            XCTAssertTrue(
+                try RealmSync(["export", replica] + (readKey.map { ["--key-file", $0] } ?? [])).output.contains("secret words"),
+                name)
         }
-        XCTAssertEqual(try RealmSync("mirror", source, scratch.file("x.realm"), "--once", "--dest-plain", "--dest-key-file", other).exitCode, 64)
+        XCTAssertEqual(
+            try RealmSync("mirror", source, scratch.file("x.realm"), "--once", "--dest-plain", "--dest-key-file", other).exitCode,
+            64)
     }
 
     func testAServerFromCertificatesToAMirrorAndBack() throws {
-        let certificates = scratch.file("certs"), root = scratch.file("root"), source = scratch.file("a.realm"), back = scratch.file("back.realm")
+        let certificates = scratch.file("certs"), root = scratch.file("root"), source = scratch.file("a.realm"),
+            back = scratch.file("back.realm")
         let made = try RealmSync("certs", certificates, "--server", "server,127.0.0.1,localhost", "--client", "web")
         XCTAssertEqual(made.exitCode, 0, made.errors)
         XCTAssertEqual(try RealmSync("certs", certificates, "--client", "web").exitCode, 73, "nothing is overwritten")
-        XCTAssertEqual(try FileManager.default.attributesOfItem(atPath: certificates + "/web.key")[.posixPermissions] as? Int, 0o600)
+        XCTAssertEqual(
+            try FileManager.default.attributesOfItem(atPath: certificates + "/web.key")[.posixPermissions] as? Int, 0o600)
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         let rights = scratch.file("clients")
         try Data("web push,pull web/*\n".utf8).write(to: URL(fileURLWithPath: rights))
-        let server = try ChildProcess(product: "realm-sync", [
-            "serve", "--listen", "127.0.0.1:0", "--root", root, "--cert", certificates + "/server.crt", "--key", certificates + "/server.key",
-            "--client-ca", certificates + "/ca.crt", "--clients", rights,
-        ])
+        let server = try ChildProcess(
+            product: "realm-sync",
+            [
+                "serve", "--listen", "127.0.0.1:0", "--root", root, "--cert", certificates + "/server.crt", "--key",
+                certificates + "/server.key",
+                "--client-ca", certificates + "/ca.crt", "--clients", rights,
+            ])
         let port = (server.readLine(beginningWith: "listening at ") ?? "").split(separator: ":").last ?? ""
         let ours = ["--cert", certificates + "/web.crt", "--key", certificates + "/web.key", "--ca", certificates + "/ca.crt"]
         let writer = try writer(source)
-        let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, "realm://localhost:\(port)/web/a.realm", "--follow"] + ours)
+        let mirror = try ChildProcess(
+            product: "realm-sync", ["mirror", source, "realm://localhost:\(port)/web/a.realm", "--follow"] + ours)
         writer.ask("ledger-commit 10 1")
         XCTAssertTrue(status(mirror, "version 12 ").contains("0 behind"), mirror.errors)
         let pull = try RealmSync(["mirror", "realm://127.0.0.1:\(port)/web/a.realm", back, "--once"] + ours)
@@ -111,7 +125,8 @@ final class MirrorCommandTests: XCTestCase {
         let denied = try RealmSync(["mirror", source, "realm://127.0.0.1:\(port)/other.realm", "--once"] + ours)
         XCTAssertEqual(denied.exitCode, 77, denied.errors)
         XCTAssertTrue(denied.errors.contains("web may not push 'other.realm'"), denied.errors)
-        XCTAssertEqual(try RealmSync("mirror", source, "realm://127.0.0.1:\(port)/web/a.realm", "--once").exitCode, 64, "no certificate")
+        XCTAssertEqual(
+            try RealmSync("mirror", source, "realm://127.0.0.1:\(port)/web/a.realm", "--once").exitCode, 64, "no certificate")
         server.signal(SIGUSR1)
         XCTAssertTrue((server.readLine(beginningWith: "serving ") ?? "").contains("1 clients"), server.output)
         mirror.signal(SIGTERM)
@@ -124,11 +139,13 @@ final class MirrorCommandTests: XCTestCase {
     }
 
     func testSeveralTargetsAndAnArchiveFollowOneSourceAndOneThatFailsHoldsBackNoneOfThem() throws {
-        let source = scratch.file("a.realm"), one = scratch.file("b.realm"), two = scratch.file("c.realm"), foreign = scratch.file("d.realm")
+        let source = scratch.file("a.realm"), one = scratch.file("b.realm"), two = scratch.file("c.realm"),
+            foreign = scratch.file("d.realm")
         let archive = scratch.file("archive")
         let writer = try writer(source)
         XCTAssertEqual(try RealmSync("copy", source, foreign).exitCode, 0)
-        let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, one, foreign, two, "--archive", archive, "--follow"])
+        let mirror = try ChildProcess(
+            product: "realm-sync", ["mirror", source, one, foreign, two, "--archive", archive, "--follow"])
         func facts(_ arguments: [String]) -> [String: Any] {
             let text = (try? RealmSync(arguments))?.output ?? ""
             return (try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]) ?? [:]
@@ -178,15 +195,19 @@ final class MirrorCommandTests: XCTestCase {
         try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         let list = certificates + "/revoked"
         try Data().write(to: URL(fileURLWithPath: list))
-        let server = try ChildProcess(product: "realm-sync", [
-            "serve", "--listen", "127.0.0.1:0", "--root", root, "--cert", certificates + "/server.crt", "--key", certificates + "/server.key",
-            "--client-ca", certificates + "/ca.crt", "--revoked", list, "--rate-limit", "10M",
-        ])
+        let server = try ChildProcess(
+            product: "realm-sync",
+            [
+                "serve", "--listen", "127.0.0.1:0", "--root", root, "--cert", certificates + "/server.crt", "--key",
+                certificates + "/server.key",
+                "--client-ca", certificates + "/ca.crt", "--revoked", list, "--rate-limit", "10M",
+            ])
         let port = (server.readLine(beginningWith: "listening at ") ?? "").split(separator: ":").last ?? ""
         let writer = try writer(source)
         func push(_ base: String) throws -> RealmSync {
             try RealmSync([
-                "mirror", source, "realm://127.0.0.1:\(port)/a.realm", "--once", "--cert", base + ".crt", "--key", base + ".key", "--ca",
+                "mirror", source, "realm://127.0.0.1:\(port)/a.realm", "--once", "--cert", base + ".crt", "--key", base + ".key",
+                "--ca",
                 certificates + "/ca.crt", "--rate-limit", "10M",
             ])
         }
@@ -195,7 +216,10 @@ final class MirrorCommandTests: XCTestCase {
         let revoked = try RealmSync("certs", certificates, "--revoke", "web", "--client", "web")
         XCTAssertEqual(revoked.exitCode, 0, revoked.errors)
         XCTAssertEqual(try RealmSync("certs", certificates, "--revoke", "nobody").exitCode, 64)
-        let aside = try XCTUnwrap(FileManager.default.contentsOfDirectory(atPath: certificates).first { $0.contains("revoked-") && $0.hasSuffix(".crt") })
+        let aside = try XCTUnwrap(
+            FileManager.default.contentsOfDirectory(atPath: certificates).first {
+                $0.contains("revoked-") && $0.hasSuffix(".crt")
+            })
         server.signal(SIGHUP)
         for _ in 0..<400 where !server.errors.contains("were read again") { usleep(20_000) }
         XCTAssertTrue(server.errors.contains("were read again"), server.errors)

@@ -22,7 +22,9 @@ final class OddCircumstanceTests: XCTestCase {
 
     func testClosedStandardDescriptorsAreNeverTakenByAFile() throws {
         for closed in [">&-", "<&- >&-", "2>&-", "<&- >&- 2>&-"] {
-            for command in ["status", "export", "schema"] { XCTAssertEqual(try shell("exec \"$1\" \"$2\" \"$3\" \(closed)", command, path).code, 0, "\(command) \(closed)") }
+            for command in ["status", "export", "schema"] {
+                XCTAssertEqual(try shell("exec \"$1\" \"$2\" \"$3\" \(closed)", command, path).code, 0, "\(command) \(closed)")
+            }
         }
         XCTAssertEqual(try shell("exec \"$1\" compact \"$2\" <&- >&- 2>&-", path).code, 0)
         XCTAssertEqual(try RealmSync("verify", path).exitCode, 0)
@@ -63,7 +65,9 @@ final class OddCircumstanceTests: XCTestCase {
             XCTAssertEqual(result.exitCode, 0, "\(name): \(result.errors)")
             XCTAssertEqual(try RealmSync("export", mirror).output, try RealmSync("export", source).output, name)
         }
-        let first = try XCTUnwrap(FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix("upgrade_") && $0.hasSuffix(".realm") }.sorted().first)
+        let first = try XCTUnwrap(
+            FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix("upgrade_") && $0.hasSuffix(".realm") }
+                .sorted().first)
         let before = try Data(contentsOf: URL(fileURLWithPath: scratch.file(first)))
         let refused = try RealmSync("compact", scratch.file(first))
         XCTAssertEqual(refused.exitCode, 65)
@@ -81,7 +85,9 @@ final class OddCircumstanceTests: XCTestCase {
         try Data("name:00112233445566778899aabbccddeeff\n".utf8).write(to: URL(fileURLWithPath: secret))
         XCTAssertEqual(chmod(secret, 0o600), 0)
         let port = freePort()
-        for (source, destination) in [(path, "realm://127.0.0.1:\(port)/x"), ("realm://127.0.0.1:\(port)/x", scratch.file("pull.realm"))] {
+        for (source, destination) in [
+            (path, "realm://127.0.0.1:\(port)/x"), ("realm://127.0.0.1:\(port)/x", scratch.file("pull.realm")),
+        ] {
             let result = try RealmSync("mirror", "--once", source, destination, "--psk-file", secret)
             XCTAssertEqual(result.exitCode, 75, result.errors)
             XCTAssertTrue(result.errors.contains("cannot be reached"), result.errors)

@@ -22,12 +22,15 @@ final class ReadingCommandTests: XCTestCase {
     func testSchemaAsTextAndAsJSON() throws {
         let text = try RealmSync("schema", given("all-types.realm"))
         XCTAssertEqual(text.exitCode, 0, text.errors)
-        XCTAssertTrue(text.output.hasPrefix("schema version 3\n\nAllTypes (12 objects, primary key _id)\n  _id: int, indexed\n"), text.output)
+        XCTAssertTrue(
+            text.output.hasPrefix("schema version 3\n\nAllTypes (12 objects, primary key _id)\n  _id: int, indexed\n"),
+            text.output)
         XCTAssertTrue(text.output.contains("\n  mapOpt_string: dictionary<string?>\n"), text.output)
         let json = try XCTUnwrap(RealmSync("schema", given("all-types.realm"), "--json").json() as? [String: Any])
         XCTAssertEqual(json["schemaVersion"] as? Int, 3)
         let classes = try XCTUnwrap(json["classes"] as? [String: [String: Any]])
-        let given = try XCTUnwrap(JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: given("all-types.json")))) as? [String: Any])
+        let given = try XCTUnwrap(
+            JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: given("all-types.json")))) as? [String: Any])
         let expected = try XCTUnwrap((given["classes"] as? [String: [String: Any]])?["AllTypes"]?["properties"] as? NSArray)
         XCTAssertEqual(classes["AllTypes"]?["properties"] as? NSArray, expected)
     }
@@ -101,7 +104,10 @@ final class ReadingCommandTests: XCTestCase {
 
     func testQueryRefusesDatesThatNoCalendarHasAndColumnsThatStandTwice() throws {
         let file = given("all-types.realm")
-        for date in ["2024-13-45@00:00:00", "2024-02-30@00:00:00", "2023-02-29@00:00:00", "2024-04-31@00:00:00", "2024-01-01@24:00:00", "2024-01-01@00:60:00"] {
+        for date in [
+            "2024-13-45@00:00:00", "2024-02-30@00:00:00", "2023-02-29@00:00:00", "2024-04-31@00:00:00", "2024-01-01@24:00:00",
+            "2024-01-01@00:60:00",
+        ] {
             let run = try RealmSync("query", file, "AllTypes", "dateCol == \(date)")
             XCTAssertEqual(run.exitCode, 64, date)
             XCTAssertTrue(run.errors.contains("there is no such date as \(date)"), run.errors)
@@ -139,7 +145,9 @@ final class ReadingCommandTests: XCTestCase {
         let uid = try XCTUnwrap((one["uid"] as? [String: String])?["$uuid"])
         XCTAssertEqual(try query(given("big.realm"), "Item", "--where", "uid=\(uid)").first?["_key"] as? Int, one["_key"] as? Int)
         let code = try XCTUnwrap(one["code"] as? String)
-        XCTAssertEqual(try query(given("big.realm"), "Item", "--where", "code=\"\(code)\"").count, all.filter { $0["code"] as? String == code }.count)
+        XCTAssertEqual(
+            try query(given("big.realm"), "Item", "--where", "code=\"\(code)\"").count,
+            all.filter { $0["code"] as? String == code }.count)
     }
 
     func testNothingFoundIsToldOnStandardError() throws {

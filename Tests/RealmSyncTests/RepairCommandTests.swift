@@ -66,8 +66,10 @@ final class RepairCommandTests: XCTestCase {
         try store.close()
         let differ = try RealmSync("compare", a, c)
         XCTAssertEqual(differ.exitCode, 1)
-        XCTAssertTrue(differ.output.contains("Note object \(try XCTUnwrap(changed).rawValue).text: \"another text\""), differ.output)
-        XCTAssertTrue(differ.output.contains("Note object \(try XCTUnwrap(deleted).rawValue): only in the second file"), differ.output)
+        XCTAssertTrue(
+            differ.output.contains("Note object \(try XCTUnwrap(changed).rawValue).text: \"another text\""), differ.output)
+        XCTAssertTrue(
+            differ.output.contains("Note object \(try XCTUnwrap(deleted).rawValue): only in the second file"), differ.output)
         XCTAssertTrue(differ.output.contains("New: only in the first file"), differ.output)
         XCTAssertTrue(differ.output.contains(": 3 differences"), differ.output)
         let json = try XCTUnwrap(try RealmSync("compare", a, c, "--json").json() as? [String: Any])
@@ -97,7 +99,9 @@ final class RepairCommandTests: XCTestCase {
         XCTAssertTrue(run.output.contains("the other slot"), run.output)
         XCTAssertTrue(run.output.contains("300 objects, 1 loss"), run.output)
         XCTAssertTrue(run.errors.contains("lost: the newest version, later than "), run.errors)
-        XCTAssertEqual(try RealmSync("export", out, "--immutable").output.trimmingCharacters(in: .newlines), String(decoding: exports[1], as: UTF8.self))
+        XCTAssertEqual(
+            try RealmSync("export", out, "--immutable").output.trimmingCharacters(in: .newlines),
+            String(decoding: exports[1], as: UTF8.self))
         XCTAssertEqual(try RealmSync("salvage", path, out).exitCode, 73, "never overwritten")
     }
 
@@ -123,7 +127,9 @@ final class RepairCommandTests: XCTestCase {
         let run = try RealmSync("salvage", path, out)
         XCTAssertEqual(run.exitCode, 0, run.errors)
         XCTAssertTrue(run.output.contains("scanning"), run.output)
-        XCTAssertEqual(try RealmSync("export", out, "--immutable").output.trimmingCharacters(in: .newlines), String(decoding: exports[2], as: UTF8.self))
+        XCTAssertEqual(
+            try RealmSync("export", out, "--immutable").output.trimmingCharacters(in: .newlines),
+            String(decoding: exports[2], as: UTF8.self))
     }
 
     func testSalvageTakesTheObjectsThatCanBeReadAndListsTheOthers() throws {
@@ -135,8 +141,12 @@ final class RepairCommandTests: XCTestCase {
             for round in 0..<2 {
                 var bytes = good
                 // Headers of nodes anywhere.
-                let nodes = stride(from: 24, to: bytes.count - 8, by: 8).filter { bytes[$0] == 0x41 && bytes[$0 + 1] == 0x41 && bytes[$0 + 2] == 0x41 && bytes[$0 + 3] == 0x41 }
-                for _ in 0..<round * 4 + 1 { bytes[nodes[Int(random.next() % UInt64(nodes.count))] + 4] = UInt8(truncatingIfNeeded: random.next()) }
+                let nodes = stride(from: 24, to: bytes.count - 8, by: 8).filter {
+                    bytes[$0] == 0x41 && bytes[$0 + 1] == 0x41 && bytes[$0 + 2] == 0x41 && bytes[$0 + 3] == 0x41
+                }
+                for _ in 0..<round * 4 + 1 {
+                    bytes[nodes[Int(random.next() % UInt64(nodes.count))] + 4] = UInt8(truncatingIfNeeded: random.next())
+                }
                 let path = scratch.file("\(index)-\(round).realm"), out = scratch.file("\(index)-\(round)-out.realm")
                 try bytes.write(to: URL(fileURLWithPath: path))
                 let run = try RealmSync("salvage", path, out)

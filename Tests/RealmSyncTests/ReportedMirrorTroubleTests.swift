@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import XCTest
 
-/// What users of mirroring and backup tools have reported, tried on the commands. The rest of these troubles has its test where the mechanism is;
-/// Documentation/reported-troubles.md lists them all.
+/// What users of mirroring and backup tools have reported, tried on the commands. The rest of these troubles has its test where
+/// the mechanism is; Documentation/reported-troubles.md lists them all.
 final class ReportedMirrorTroubleTests: XCTestCase {
     private let scratch = ScratchDirectory("MirrorTroubles", inMemory: true)
 
@@ -39,7 +39,8 @@ final class ReportedMirrorTroubleTests: XCTestCase {
     func testAnArchiveVerifiesAndRestoresAtAnyMomentWhileItIsWrittenTo() throws {
         let source = scratch.file("a.realm"), archive = scratch.file("archive")
         let writer = try writer(source)
-        let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
+        let archiver = try ChildProcess(
+            product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
         defer { archiver.signal(SIGTERM) }
         try waitForAVersion(in: archive)
         for round in 0..<4 {
@@ -57,7 +58,8 @@ final class ReportedMirrorTroubleTests: XCTestCase {
     func testACopyOfTheArchivesFolderTakenAtAnyMomentIsAnArchive() throws {
         let source = scratch.file("a.realm"), archive = scratch.file("archive")
         let writer = try writer(source)
-        let archiver = try ChildProcess(product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
+        let archiver = try ChildProcess(
+            product: "realm-sync", ["archive", source, archive, "--follow", "--snapshot-interval", "100ms"])
         defer { archiver.signal(SIGTERM) }
         try waitForAVersion(in: archive)
         for round in 0..<4 {
@@ -95,7 +97,8 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         _ = try run(0, "verify", archive, "--scratch", scratch.path)
     }
 
-    /// "Restarted after changes while it was away: it went on from a false base." Changes, a compaction, another file in its place.
+    /// "Restarted after changes while it was away: it went on from a false base." Changes, a compaction, another file in its
+    /// place.
     func testWhateverHappenedWhileTheMirrorWasAwayTheReplicaIsRightAfterwards() throws {
         let source = scratch.file("a.realm"), replica = scratch.file("b.realm")
         let first = try writer(source)
@@ -151,9 +154,12 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         let first = try writer(seed)
         first.finish()
         for i in 0..<count { try FileManager.default.copyItem(atPath: seed, toPath: folder + "/f\(i).realm") }
-        let service = try ChildProcess(product: "realm-sync", [
-            "run", "--set", "service.socket=\(socket)", "--set", "directory all.source=\(folder)", "--set", "directory all.destination=\(out)",
-        ])
+        let service = try ChildProcess(
+            product: "realm-sync",
+            [
+                "run", "--set", "service.socket=\(socket)", "--set", "directory all.source=\(folder)", "--set",
+                "directory all.destination=\(out)",
+            ])
         defer { service.signal(SIGTERM) }
         let writer = try TestProcess()
         XCTAssertEqual(writer.ask("ledger-open \(folder)/f0.realm"), "ok")
@@ -177,7 +183,8 @@ final class ReportedMirrorTroubleTests: XCTestCase {
 
     /// "The helper's permanent lock lets the database grow", and "the helper's bookkeeping is written into the database".
     func testASourceWithAMirrorIsHardlyLargerThanOneWithoutAndTheMirrorNeverWritesToIt() throws {
-        let alone = scratch.file("alone.realm"), mirrored = scratch.file("mirrored.realm"), replica = scratch.file("replica.realm")
+        let alone = scratch.file("alone.realm"), mirrored = scratch.file("mirrored.realm"),
+            replica = scratch.file("replica.realm")
         let first = try writer(alone), second = try writer(mirrored)
         let mirror = try ChildProcess(product: "realm-sync", ["mirror", mirrored, replica, "--follow"])
         defer { mirror.signal(SIGTERM) }
@@ -213,7 +220,8 @@ final class ReportedMirrorTroubleTests: XCTestCase {
         let mirror = try ChildProcess(product: "realm-sync", ["mirror", source, replica, "--follow"])
         defer { mirror.signal(SIGTERM) }
         for _ in 0..<600 where !FileManager.default.fileExists(atPath: replica) { usleep(20_000) }
-        // More than the kernel keeps for one listener (fs.inotify.max_queued_events is 16,384 as a rule), while the listener is held.
+        // More than the kernel keeps for one listener (fs.inotify.max_queued_events is 16,384 as a rule), while the listener is
+        // held.
         mirror.signal(SIGSTOP)
         for i in 0..<(ProcessInfo.processInfo.environment["EVENT_STORM"].flatMap { Int($0) } ?? 12_000) {
             let descriptor = open(scratch.file("storm-\(i % 10)"), O_WRONLY | O_CREAT, 0o600)

@@ -132,18 +132,23 @@ final class SeedWireTests: XCTestCase {
         try write(Array("no database".utf8), scratch.file("text.realm"))
         XCTAssertEqual(try RealmSync("seed", "sign", scratch.file("text.realm"), "--signing-key", key).exitCode, 0)
         web.put("text.realm.sig", try bytes(scratch.file("text.realm.sig")))
-        try refused(65, "no seed that can be opened", ["seed", "fetch", web.url("text.realm"), destination, "--public-key", key + ".pub", "--allow-older"])
+        try refused(
+            65, "no seed that can be opened",
+            ["seed", "fetch", web.url("text.realm"), destination, "--public-key", key + ".pub", "--allow-older"])
         // A signature of another seed, of another key, of nothing.
         web.put("other.realm", good)
         web.put("other.realm.sig", try bytes(seed + ".sig"))
-        try refused(65, "was signed as 'phrases.realm'", ["seed", "fetch", web.url("other.realm"), destination, "--public-key", key + ".pub"])
+        try refused(
+            65, "was signed as 'phrases.realm'",
+            ["seed", "fetch", web.url("other.realm"), destination, "--public-key", key + ".pub"])
         try expect(0, "a new key", ["seed", "keygen", scratch.file("foreign")])
         try refused(65, "none of those", fetch.map { $0 == key + ".pub" ? scratch.file("foreign.pub") : $0 })
         web.put("phrases.realm.sig", Array("<html>".utf8))
         try refused(65, "is no signature", fetch)
         // No answer, or none of use.
         for (fault, code, words) in [
-            (TinyWeb.Fault.status(404), Int32(66), "404"), (.status(403), 77, "403"), (.status(503), 75, "503"), (.endless, 65, "limit"),
+            (TinyWeb.Fault.status(404), Int32(66), "404"), (.status(403), 77, "403"), (.status(503), 75, "503"),
+            (.endless, 65, "limit"),
             (.redirect("file:///etc/hostname"), 75, ""), (.redirect("/phrases.realm"), 75, ""),
         ] {
             web.misbehave { _, _ in fault }
@@ -152,11 +157,23 @@ final class SeedWireTests: XCTestCase {
         web.misbehave { _, request in request.path.hasSuffix(".sig") ? .none : .endless }
         web.put("phrases.realm.sig", try bytes(other + ".sig"))
         try refused(65, "limit", fetch)
-        try refused(65, "limit", ["seed", "fetch", web.url("phrases.realm"), destination, "--sha256", String(repeating: "0", count: 64), "--max-size", "1M"])
-        try refused(75, "", ["seed", "fetch", "http://127.0.0.1:1/x", destination, "--sha256", String(repeating: "0", count: 64), "--retries", "0"])
+        try refused(
+            65, "limit",
+            [
+                "seed", "fetch", web.url("phrases.realm"), destination, "--sha256", String(repeating: "0", count: 64),
+                "--max-size", "1M",
+            ])
+        try refused(
+            75, "",
+            [
+                "seed", "fetch", "http://127.0.0.1:1/x", destination, "--sha256", String(repeating: "0", count: 64), "--retries",
+                "0",
+            ])
         try refused(64, "no address", ["seed", "fetch", "ftp://x/y", destination, "--sha256", String(repeating: "0", count: 64)])
         try refused(64, "--sha256", ["seed", "fetch", web.url("phrases.realm"), destination])
-        try refused(64, "either", ["seed", "fetch", web.url("phrases.realm"), destination, "--sha256", "00", "--public-key", key + ".pub"])
+        try refused(
+            64, "either",
+            ["seed", "fetch", web.url("phrases.realm"), destination, "--sha256", "00", "--public-key", key + ".pub"])
         try refused(64, "64 hex digits", ["seed", "fetch", web.url("phrases.realm"), destination, "--sha256", "00"])
     }
 
@@ -179,7 +196,8 @@ final class SeedWireTests: XCTestCase {
         try expect(0, "", ["seed", "build", file, other])
         let content = try bytes(other)
         web.misbehave { number, _ in number == 1 ? .cutAndPut(step, content) : .none }
-        let hash = try XCTUnwrap(RealmSync("seed", "sign", other, "--signing-key", key).output.components(separatedBy: "sha256 ").last?.prefix(64))
+        let hash = try XCTUnwrap(
+            RealmSync("seed", "sign", other, "--signing-key", key).output.components(separatedBy: "sha256 ").last?.prefix(64))
         web.put("phrases.realm", try bytes(seed))
         try expect(0, "fetched", ["seed", "fetch", web.url("phrases.realm"), destination, "--sha256", String(hash)])
         XCTAssertEqual(try bytes(destination), content)
@@ -187,11 +205,19 @@ final class SeedWireTests: XCTestCase {
     }
 
     func testByAChecksumFromAFileAndNotOverASeedThatIsOpen() throws {
-        let hash = try XCTUnwrap(RealmSync("seed", "sign", seed, "--signing-key", key).output.components(separatedBy: "sha256 ").last?.prefix(64))
+        let hash = try XCTUnwrap(
+            RealmSync("seed", "sign", seed, "--signing-key", key).output.components(separatedBy: "sha256 ").last?.prefix(64))
         try expect(0, "fetched", ["seed", "fetch", "file://" + seed, destination, "--sha256", String(hash)])
         XCTAssertEqual(try bytes(destination), try bytes(seed))
-        try expect(75, "", ["seed", "fetch", "file://" + scratch.file("none"), destination, "--sha256", String(repeating: "1", count: 64), "--retries", "0"])
-        try expect(65, "SHA-256", ["seed", "fetch", "file://" + seed, scratch.file("app/x"), "--sha256", String(repeating: "1", count: 64)])
+        try expect(
+            75, "",
+            [
+                "seed", "fetch", "file://" + scratch.file("none"), destination, "--sha256", String(repeating: "1", count: 64),
+                "--retries", "0",
+            ])
+        try expect(
+            65, "SHA-256",
+            ["seed", "fetch", "file://" + seed, scratch.file("app/x"), "--sha256", String(repeating: "1", count: 64)])
         // Somebody works with what stands at the destination.
         let used = scratch.file("app/used.realm")
         let writer = try TestProcess()
@@ -217,8 +243,13 @@ final class SeedWireTests: XCTestCase {
         let split = try XCTUnwrap(text.range(of: "signature: "))
         try write(Array(text[..<split.lowerBound].utf8), message)
         let digits = Array(text[split.upperBound...].trimmingCharacters(in: .newlines).utf8)
-        try write(stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16) }, signature)
-        XCTAssertEqual(try run("pkeyutl", "-verify", "-pubin", "-inkey", theirs + ".pub", "-rawin", "-in", message, "-sigfile", signature), 0)
+        try write(
+            stride(from: 0, to: digits.count, by: 2).compactMap {
+                UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16)
+            }, signature)
+        XCTAssertEqual(
+            try run("pkeyutl", "-verify", "-pubin", "-inkey", theirs + ".pub", "-rawin", "-in", message, "-sigfile", signature), 0
+        )
         // A key of another kind.
         let other = scratch.file("other.pem")
         XCTAssertEqual(try run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", other), 0)

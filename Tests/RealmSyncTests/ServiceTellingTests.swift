@@ -23,7 +23,9 @@ final class ServiceTellingTests: ServiceTestCase {
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
             let code = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
             }
             XCTAssertEqual(code, 0)
             var limit = timeval(tv_sec: 20, tv_usec: 0)
@@ -78,7 +80,9 @@ final class ServiceTellingTests: ServiceTestCase {
         var types: [String: String] = [:], values: [String: Double] = [:]
         for line in parts[1].split(separator: "\n") {
             let words = line.split(separator: " ").map(String.init)
-            if line.hasPrefix("# TYPE ") { types[words[2]] = words[3] } else if !line.hasPrefix("#") {
+            if line.hasPrefix("# TYPE ") {
+                types[words[2]] = words[3]
+            } else if !line.hasPrefix("#") {
                 XCTAssertEqual(words.count, 2, String(line))
                 values[words[0]] = try XCTUnwrap(Double(words[1]), String(line))
                 let family = String(words[0].prefix { $0 != "{" })
@@ -93,9 +97,14 @@ final class ServiceTellingTests: ServiceTestCase {
         // The same at the port, which the log tells.
         let line = try XCTUnwrap(child.errors.split(separator: "\n").first { $0.contains("listening at 127.0.0.1:") })
         let port = try XCTUnwrap(line.split(separator: ":").last.map(String.init))
-        let fetch = try ChildProcess(path: "/usr/bin/bash", ["-c", """
-            exec 3<>/dev/tcp/127.0.0.1/\(port); printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3
-            """])
+        let fetch = try ChildProcess(
+            path: "/usr/bin/bash",
+            [
+                "-c",
+                """
+                exec 3<>/dev/tcp/127.0.0.1/\(port); printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3
+                """,
+            ])
         XCTAssertEqual(fetch.waitForEnd(), 0, fetch.errors)
         XCTAssertTrue(fetch.output.contains("realm_sync_streams 2\n"), fetch.output)
         XCTAssertTrue(try XCTUnwrap(request("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")).hasPrefix("HTTP/1.0 503 "))
@@ -118,7 +127,9 @@ final class ServiceTellingTests: ServiceTestCase {
         try configure(mirror("a"))
         let child = try start()
         try arrive("a", version: commit(a))
-        func count() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.processIdentifier)/fd").count) ?? 0 }
+        func count() -> Int {
+            (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.processIdentifier)/fd").count) ?? 0
+        }
         let before = count()
         var connections: [Int32] = []
         defer { connections.forEach { close($0) } }
@@ -155,14 +166,19 @@ final class ServiceTellingTests: ServiceTestCase {
     func testHooksRunOnFailureRecoveryAndSuccessButNotTooOften() throws {
         let record = scratch.file("events")
         let command = "echo $REALM_SYNC_EVENT $REALM_SYNC_STREAM $REALM_SYNC_VERSION \\\"$REALM_SYNC_ERROR\\\" >> \(record)"
-        try configure(mirror("a", """
-            on-failure = "\(command)"
-            on-recovery = "\(command)"
-            on-success = "\(command)"
-            hook-interval = 1h
-            """))
+        try configure(
+            mirror(
+                "a",
+                """
+                on-failure = "\(command)"
+                on-recovery = "\(command)"
+                on-success = "\(command)"
+                hook-interval = 1h
+                """))
         let child = try start()
-        func events() -> [String] { ((try? String(contentsOfFile: record, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init) }
+        func events() -> [String] {
+            ((try? String(contentsOfFile: record, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
+        }
         XCTAssertTrue(try eventually { try (streams()["a"]?["failures"] as? Int ?? 0) >= 3 })
         XCTAssertTrue(eventually { !events().isEmpty })
         let a = try makeSource("a.realm")
@@ -170,7 +186,8 @@ final class ServiceTellingTests: ServiceTestCase {
         XCTAssertTrue(eventually { events().count == 3 }, "\(events())")
         for _ in 0..<3 { try arrive("a", version: commit(a)) }
         stop(child)
-        XCTAssertEqual(events().map { String($0.prefix { $0 != " " }) }.sorted(), ["failure", "recovery", "success"], "\(events())")
+        XCTAssertEqual(
+            events().map { String($0.prefix { $0 != " " }) }.sorted(), ["failure", "recovery", "success"], "\(events())")
         XCTAssertTrue(events().contains { $0.hasPrefix("failure a ") && $0.contains("a.realm") }, "\(events())")
     }
 

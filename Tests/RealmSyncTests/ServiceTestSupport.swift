@@ -27,8 +27,11 @@ class ServiceTestCase: XCTestCase {
         try Data((whole + "\n").utf8).write(to: URL(fileURLWithPath: configuration), options: .atomic)
     }
 
-    func start(_ arguments: [String] = [], environment: [String: String] = [:], file: StaticString = #filePath, line: UInt = #line) throws -> ChildProcess {
-        let child = try ChildProcess(product: "realm-sync", ["run", "--config", configuration] + arguments, environment: environment)
+    func start(
+        _ arguments: [String] = [], environment: [String: String] = [:], file: StaticString = #filePath, line: UInt = #line
+    ) throws -> ChildProcess {
+        let child = try ChildProcess(
+            product: "realm-sync", ["run", "--config", configuration] + arguments, environment: environment)
         XCTAssertTrue(eventually { child.errors.contains("runs as process") }, child.errors, file: file, line: line)
         return child
     }
@@ -74,7 +77,8 @@ class ServiceTestCase: XCTestCase {
 
     func makeSource(_ name: String) throws -> Store {
         let path = scratch.file(name)
-        try FileManager.default.createDirectory(atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
         var options = StoreOptions()
         options.durability = .unsafe
         let store = try Store.open(path, options)
@@ -122,7 +126,9 @@ class ServiceTestCase: XCTestCase {
         var limit = timeval(tv_sec: 15, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let code = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
         }
         if code == 0 { return descriptor }
         close(descriptor)

@@ -94,7 +94,8 @@ final class ServiceTests: ServiceTestCase {
         try configure(mirror("a") + "[mirror d]\nsourse = /x\n")
         child.signal(SIGHUP)
         XCTAssertTrue(eventually { child.errors.contains("goes on as before") }, child.errors)
-        XCTAssertTrue(child.errors.contains("\(configuration):15: [mirror] has no key 'sourse'; did you mean 'source'?"), child.errors)
+        XCTAssertTrue(
+            child.errors.contains("\(configuration):15: [mirror] has no key 'sourse'; did you mean 'source'?"), child.errors)
         try arrive("c", version: commit(stores[2]))
         XCTAssertEqual(try status().code, 2)
         XCTAssertTrue((try status().json["configurationError"] as? String ?? "").contains("sourse"))
@@ -136,7 +137,8 @@ final class ServiceTests: ServiceTestCase {
         _ = try makeSource("app/sub/y.realm")
         _ = try makeSource("app/sub/not.realm")
         try Data("text".utf8).write(to: URL(fileURLWithPath: scratch.file("app/notes.txt")))
-        try configure("""
+        try configure(
+            """
             [directory app]
             source = \(scratch.file("app"))
             pattern = *.realm
@@ -179,11 +181,12 @@ final class ServiceTests: ServiceTestCase {
         try commit(a)
         let version = try commit(a)
         var lags: [Double] = []
-        XCTAssertTrue(try eventually {
-            guard let stream = try streams()["a"], let lag = stream["lagSeconds"] as? Double, lag > 0 else { return false }
-            if lag > lags.last ?? 0 { lags.append(lag) }
-            return lags.count >= 4 && stream["lagVersions"] as? Int == 2 && stream["lagBytes"] is Int
-        }, "\(lags)")
+        XCTAssertTrue(
+            try eventually {
+                guard let stream = try streams()["a"], let lag = stream["lagSeconds"] as? Double, lag > 0 else { return false }
+                if lag > lags.last ?? 0 { lags.append(lag) }
+                return lags.count >= 4 && stream["lagVersions"] as? Int == 2 && stream["lagBytes"] is Int
+            }, "\(lags)")
         XCTAssertTrue(try eventually { try status().code == 1 })
         try arrive("b", version: commit(b))
         peer.resume()
@@ -238,9 +241,14 @@ final class ServiceTests: ServiceTestCase {
         try a?.close()
         a = nil
         let peer = try TestProcess()
-        XCTAssertTrue(peer.ask("open \(scratch.file("a.realm")) create=0 durability=unsafe").hasPrefix("ok initiator=true participants=1"))
+        XCTAssertTrue(
+            peer.ask("open \(scratch.file("a.realm")) create=0 durability=unsafe").hasPrefix("ok initiator=true participants=1"))
         peer.kill()
-        let again = try Store.open(scratch.file("a.realm"), { var o = StoreOptions(); o.durability = .unsafe; return o }())
+        let again = try Store.open(
+            scratch.file("a.realm"),
+            {
+                var o = StoreOptions(); o.durability = .unsafe; return o
+            }())
         let version = try commit(again)
         try arrive("a", version: version)
         stop(child)

@@ -85,7 +85,8 @@ final class SessionCommandTests: XCTestCase {
         XCTAssertEqual(status["encrypted"] as? Bool, true)
         XCTAssertEqual((status["session"] as? [String: Any])?["participants"] as? Int, 1)
         XCTAssertEqual(try RealmSync("verify", file, "-k", key).exitCode, 0)
-        let expected = try ExactJSON(parsing: Array(Data(contentsOf: URL(fileURLWithPath: scratch.copy(ofGiven: "encrypted.json")))))
+        let expected = try ExactJSON(
+            parsing: Array(Data(contentsOf: URL(fileURLWithPath: scratch.copy(ofGiven: "encrypted.json")))))
         XCTAssertEqual(try ExactJSON(parsing: RealmSync("export", file, "-k", key).output), expected)
         watch.signal(SIGTERM)
         XCTAssertEqual(watch.waitForEnd(), 0, watch.errors)
@@ -152,7 +153,9 @@ final class SessionCommandTests: XCTestCase {
             child.signal(signal)
             XCTAssertEqual(child.waitForEnd(), -signal, child.errors)
             XCTAssertTrue(peer.ask("counts").contains("participants=1"))
-            XCTAssertEqual(((try status()["session"] as? [String: Any])?["versions"] as? [[String: Any]])?.compactMap { $0["live"] as? Int }, [0])
+            XCTAssertEqual(
+                ((try status()["session"] as? [String: Any])?["versions"] as? [[String: Any]])?.compactMap { $0["live"] as? Int },
+                [0])
         }
     }
 

@@ -103,8 +103,12 @@ final class TinyWeb: @unchecked Sendable {
     }
 
     /// False where the connection ends.
-    private func answer(_ connection: Int32, _ path: String, _ kind: Fault, _ body: [UInt8]?, _ range: String?, _ isSame: Bool, _ tag: String) -> Bool {
-        func head(_ status: Int, _ lines: [String]) -> [UInt8] { Array("HTTP/1.1 \(status) X\r\n\(lines.map { $0 + "\r\n" }.joined())\r\n".utf8) }
+    private func answer(
+        _ connection: Int32, _ path: String, _ kind: Fault, _ body: [UInt8]?, _ range: String?, _ isSame: Bool, _ tag: String
+    ) -> Bool {
+        func head(_ status: Int, _ lines: [String]) -> [UInt8] {
+            Array("HTTP/1.1 \(status) X\r\n\(lines.map { $0 + "\r\n" }.joined())\r\n".utf8)
+        }
         switch kind {
         case .status(let status): return send(connection, head(status, ["Content-Length: 5"]) + Array("error".utf8))
         case .redirect(let place): return send(connection, head(302, ["Location: \(place)", "Content-Length: 0"]))
@@ -118,8 +122,15 @@ final class TinyWeb: @unchecked Sendable {
             var part = body[...], answer: [UInt8]
             if let range, isSame, let first = Int(range.dropLast()), first < body.count {
                 part = body[first...]
-                answer = head(206, ["Content-Length: \(part.count)", "Content-Range: bytes \(first)-\(body.count - 1)/\(body.count)", "ETag: \(tag)"])
-            } else { answer = head(200, ["Content-Length: \(part.count)", "ETag: \(tag)"]) }
+                answer = head(
+                    206,
+                    [
+                        "Content-Length: \(part.count)", "Content-Range: bytes \(first)-\(body.count - 1)/\(body.count)",
+                        "ETag: \(tag)",
+                    ])
+            } else {
+                answer = head(200, ["Content-Length: \(part.count)", "ETag: \(tag)"])
+            }
             if case .cut(let count) = kind {
                 _ = send(connection, answer + part.prefix(count))
                 return false

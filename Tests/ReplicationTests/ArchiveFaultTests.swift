@@ -14,7 +14,9 @@ final class ArchiveFaultTests: ArchiveTestCase {
         try recorder.record {
             for round in 0..<3 {
                 // The second round removes, the third merges again.
-                let options = archiveOptions { $0.keep = round == 0 ? nil : 8; $0.snapshotInterval = .seconds(round == 1 ? 0 : 3600) }
+                let options = archiveOptions {
+                    $0.keep = round == 0 ? nil : 8; $0.snapshotInterval = .seconds(round == 1 ? 0 : 3600)
+                }
                 try follow(place(), options, commits: 12) { _ in
                     recorder.mark(Int(self.exports.keys.max() ?? 0))
                     try self.commit(store, &random)
@@ -42,7 +44,9 @@ final class ArchiveFaultTests: ArchiveTestCase {
                 try place.delete(ArchiveNames.lease)
                 let next = try XCTUnwrap(try archiveOnce(place))
                 try assertRestores(try ArchiveReader(place), next, verifies: false)
-                for entry in try ArchiveReader(place).history() { try assertRestores(ArchiveReader(place), entry, verifies: false) }
+                for entry in try ArchiveReader(place).history() {
+                    try assertRestores(ArchiveReader(place), entry, verifies: false)
+                }
             }
         }
         print("\(count) folders, \(checks) with a promise")
@@ -52,11 +56,20 @@ final class ArchiveFaultTests: ArchiveTestCase {
     func testAnySystemCallMayFailAndTheNextArchiverGoesOn() throws {
         let store = try makeSource()
         var random = SplitMix(seed: 72)
-        try follow(place(), archiveOptions { $0.keep = 6; $0.snapshotInterval = .zero }, commits: 6) { _ in try self.commit(store, &random) }
+        try follow(
+            place(),
+            archiveOptions {
+                $0.keep = 6; $0.snapshotInterval = .zero
+            }, commits: 6
+        ) { _ in try self.commit(store, &random) }
         var acknowledged: UInt64 = 0
         let folder = folder
-        let rounds = try sweepFaults(code: ENOSPC, selects: { $0.path.hasPrefix(folder) }, prepare: { _ in try self.commit(store, &random) }) { _ in
-            let options = self.archiveOptions { $0.keep = 6; $0.snapshotInterval = .zero; $0.leaseDuration = .milliseconds(1) }
+        let rounds = try sweepFaults(
+            code: ENOSPC, selects: { $0.path.hasPrefix(folder) }, prepare: { _ in try self.commit(store, &random) }
+        ) { _ in
+            let options = self.archiveOptions {
+                $0.keep = 6; $0.snapshotInterval = .zero; $0.leaseDuration = .milliseconds(1)
+            }
             acknowledged = try self.archiveOnce(self.place(), options)?.snapshot.version ?? 0
         } check: { _, error in
             let reader = try ArchiveReader(self.place())
@@ -106,7 +119,12 @@ final class ArchiveFaultTests: ArchiveTestCase {
         var failures = 0
         var messages: [String] = []
         let lines = Lines()
-        try follow(place, archiveOptions { $0.pinLimit = .zero; $0.onMessage = { lines.add($0) } }, commits: 20) { number in
+        try follow(
+            place,
+            archiveOptions {
+                $0.pinLimit = .zero; $0.onMessage = { lines.add($0) }
+            }, commits: 20
+        ) { number in
             if number == 10 {
                 place.fault = { _, _ in
                     failures += 1
@@ -167,13 +185,15 @@ final class ArchiveFaultTests: ArchiveTestCase {
         }
         XCTAssertTrue(intruded)
         // A holder that sleeps past its time, and finds out before it writes.
-        XCTAssertThrowsError(try follow(place(), options, commits: 5) { number in
-            if number == 2 {
-                usleep(400_000)
-                _ = try self.archiveOnce(self.place())
+        XCTAssertThrowsError(
+            try follow(place(), options, commits: 5) { number in
+                if number == 2 {
+                    usleep(400_000)
+                    _ = try self.archiveOnce(self.place())
+                }
+                try self.commit(store, &random)
             }
-            try self.commit(store, &random)
-        }) {
+        ) {
             guard case ArchiveError.leaseLost = $0 else { return XCTFail("\($0)") }
         }
         XCTAssertEqual(try archiveOnce(place())?.snapshot.version, exports.keys.max())
@@ -183,7 +203,8 @@ final class ArchiveFaultTests: ArchiveTestCase {
 
     func testTheLeaseOfAProcessThatIsGoneIsFree() throws {
         let child = try TestProcess()
-        let text = "realm-lease 1\nholder somebody\ntoken 1\nprocess %\nexpires \(SystemCalls.realTimeNanoseconds() + 3_600_000_000_000)\n"
+        let text =
+            "realm-lease 1\nholder somebody\ntoken 1\nprocess %\nexpires \(SystemCalls.realTimeNanoseconds() + 3_600_000_000_000)\n"
         let fields = try String(contentsOfFile: "/proc/\(child.processIdentifier)/stat", encoding: .utf8)
         let start = fields[try XCTUnwrap(fields.lastIndex(of: ")"))...].split(separator: " ")[20]
         let world = ProcessMark.own.split(separator: " ").prefix(2).joined(separator: " ")

@@ -11,13 +11,15 @@ final class ArchiveFollowTests: ArchiveTestCase {
     /// Follows the archive; `idle` is called whenever there is nothing new.
     @discardableResult
     private func followArchive(
-        _ place: any ArchivePlace, key: EncryptionKey? = nil, force: Bool = false, rounds: Int, _ idle: @escaping (Int) throws -> Void
+        _ place: any ArchivePlace, key: EncryptionKey? = nil, force: Bool = false, rounds: Int,
+        _ idle: @escaping (Int) throws -> Void
     ) throws -> ArchiveFollower.Status {
         var thrown: (any Error)?
         var round = 0
         var options = Mirror.Options()
         options.force = force
-        let follower = ArchiveFollower(place: place, destination: replica, key: key, interval: Self.interval, options: options) { _, milliseconds in
+        let follower = ArchiveFollower(place: place, destination: replica, key: key, interval: Self.interval, options: options) {
+            _, milliseconds in
             guard milliseconds == 1500 else {
                 if milliseconds > 0 { usleep(1000) }
                 return nil
@@ -35,7 +37,9 @@ final class ArchiveFollowTests: ArchiveTestCase {
         return follower.status()
     }
 
-    private func content(_ reading: ReadTransaction) throws -> [UInt8] { try withExtendedLifetime(reading) { try JSONExporter.text(reading.group) } }
+    private func content(_ reading: ReadTransaction) throws -> [UInt8] {
+        try withExtendedLifetime(reading) { try JSONExporter.text(reading.group) }
+    }
 
     func testReadersOfTheFileSeeEachVersionWholeAndItComesToTheNewest() throws {
         let store = try makeSource()
@@ -46,7 +50,13 @@ final class ArchiveFollowTests: ArchiveTestCase {
         var reader: Store?
         var held: ReadTransaction?
         let status = try followArchive(place, rounds: 40) { round in
-            let open = try reader ?? Store.open(self.replica, self.options { $0.access = .readOnly; $0.durability = .full })
+            let open =
+                try reader
+                ?? Store.open(
+                    self.replica,
+                    self.options {
+                        $0.access = .readOnly; $0.durability = .full
+                    })
             reader = open
             // One reader looks at the newest, another one holds a version for a while.
             let now = try open.beginRead()
@@ -59,7 +69,9 @@ final class ArchiveFollowTests: ArchiveTestCase {
                     old.end()
                     held = nil
                 }
-            } else { held = try open.beginRead() }
+            } else {
+                held = try open.beginRead()
+            }
             for _ in 0..<round % 3 + 1 {
                 try self.commit(store, &random)
                 _ = try self.archiveOnce(place, archiving)
@@ -105,7 +117,11 @@ final class ArchiveFollowTests: ArchiveTestCase {
         let status = try followArchive(place, rounds: 60) { round in
             usleep(10_000)
             if round == 0 {
-                reader = try Store.open(self.replica, self.options { $0.access = .readOnly; $0.durability = .full })
+                reader = try Store.open(
+                    self.replica,
+                    self.options {
+                        $0.access = .readOnly; $0.durability = .full
+                    })
                 try store.close()
                 try StoreFiles.delete(self.source)
                 store = try self.makeSource()
@@ -127,7 +143,9 @@ final class ArchiveFollowTests: ArchiveTestCase {
         let store = try makeSource { $0.encryptionKey = key }
         var random = SplitMix(seed: 94)
         let place = try place()
-        let archiving = archiveOptions { $0.key = key; $0.pinGrace = .seconds(60) }
+        let archiving = archiveOptions {
+            $0.key = key; $0.pinGrace = .seconds(60)
+        }
         _ = try archiveOnce(place, archiving)
         let status = try followArchive(place, key: key, rounds: 5) { _ in
             try self.commit(store, &random)

@@ -46,13 +46,16 @@ final class ArchiveKillTests: ArchiveTestCase {
 
     private func check(_ digests: [UInt64: String], _ acknowledged: UInt64, _ text: String) throws {
         let reader: ArchiveReader
-        do { reader = try ArchiveReader(place(creates: false)) } catch ArchiveError.notAnArchive where acknowledged == 0 { return }
+        do { reader = try ArchiveReader(place(creates: false)) } catch ArchiveError.notAnArchive where acknowledged == 0 {
+            return
+        }
         let history = try reader.history()
         guard let newest = history.last else { return XCTAssertEqual(acknowledged, 0, text) }
         XCTAssertGreaterThanOrEqual(newest.snapshot.version, acknowledged, text)
         try assertIs(reader, newest, digests, text)
         if let oldest = history.first { try assertIs(reader, oldest, digests, text) }
-        // What was promised: the newest eight, of those that were archived at all. Numbers tell that only up to where it began anew.
+        // What was promised: the newest eight, of those that were archived at all. Numbers tell that only up to where it began
+        // anew.
         XCTAssertGreaterThanOrEqual(history.count, min(8, reader.manifest.count), text)
         if let middle = history.dropFirst(history.count / 2).first { try assertIs(reader, middle, digests, text) }
     }

@@ -11,7 +11,9 @@ class ArchiveTestCase: MirrorTestCase {
     /// The export of each version that was committed by `commit`.
     var exports: [UInt64: [UInt8]] = [:]
 
-    func place(_ path: String? = nil, creates: Bool = true) throws -> FolderPlace { try FolderPlace(path ?? folder, creates: creates) }
+    func place(_ path: String? = nil, creates: Bool = true) throws -> FolderPlace {
+        try FolderPlace(path ?? folder, creates: creates)
+    }
 
     func archiveOptions(_ change: (inout Archive.Options) -> Void = { _ in }) -> Archive.Options {
         var options = Archive.Options()
@@ -40,7 +42,9 @@ class ArchiveTestCase: MirrorTestCase {
 
     /// Follows the source while `commits` are made, one whenever the archiver has nothing to do.
     @discardableResult
-    func follow(_ place: any ArchivePlace, _ options: Archive.Options? = nil, commits: Int, _ commit: @escaping (Int) throws -> Void) throws -> Archiver.Status? {
+    func follow(
+        _ place: any ArchivePlace, _ options: Archive.Options? = nil, commits: Int, _ commit: @escaping (Int) throws -> Void
+    ) throws -> Archiver.Status? {
         var done = 0
         var thrown: (any Error)?
         var archiver: Archiver?
@@ -83,17 +87,23 @@ class ArchiveTestCase: MirrorTestCase {
     /// Restores a version and fails unless it holds what was noted of it.
     @discardableResult
     func assertRestores(
-        _ reader: ArchiveReader, _ entry: ArchiveEntry, verifies: Bool = true, key: EncryptionKey? = nil, file: StaticString = #filePath, line: UInt = #line
+        _ reader: ArchiveReader, _ entry: ArchiveEntry, verifies: Bool = true, key: EncryptionKey? = nil,
+        file: StaticString = #filePath, line: UInt = #line
     ) throws -> Archive.Restored {
         let path = scratch.file("restored-\(entry.sequence).realm")
         var options = Archive.RestoreOptions()
         options.verifies = verifies
         options.key = key
         // Verified ones are made as users make them; the others without waiting for the disk.
-        let restored = verifies
+        let restored =
+            verifies
             ? try Archive.restore(reader, entry, to: path, options: options)
-            : Archive.Restored(entry: entry, readCount: try Archive.build(reader, entry, at: path, options, durably: false).readCount, setAside: nil)
-        XCTAssertEqual(try export(path, key: key), exports[entry.snapshot.version], "version \(entry.snapshot.version)", file: file, line: line)
+            : Archive.Restored(
+                entry: entry, readCount: try Archive.build(reader, entry, at: path, options, durably: false).readCount,
+                setAside: nil)
+        XCTAssertEqual(
+            try export(path, key: key), exports[entry.snapshot.version], "version \(entry.snapshot.version)", file: file,
+            line: line)
         for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: path + suffix) }
         return restored
     }
@@ -105,7 +115,8 @@ final class MemoryPlace: ArchivePlace {
     let description = "memory:"
     var objects: [String: [UInt8]] = [:]
     var requests = Requests()
-    /// Asked before each request; what it throws is the answer. `isDone` tells that the request had its effect and only the answer is lost.
+    /// Asked before each request; what it throws is the answer. `isDone` tells that the request had its effect and only the
+    /// answer is lost.
     var fault: (_ request: String, _ name: String) throws -> Void = { _, _ in }
     var lostAnswer: (_ request: String, _ name: String) throws -> Void = { _, _ in }
 

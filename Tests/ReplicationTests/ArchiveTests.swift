@@ -27,8 +27,12 @@ final class ArchiveTests: ArchiveTestCase {
         }
         XCTAssertLessThanOrEqual(most, 14, "a restore reads about a dozen objects, wherever it goes")
         let summary = try Archive.summary(reader)
-        print("500 versions: \(place.requests), changed \(summary.changedByteCount), stored \(summary.storedByteCount), \(summary.imageCount) images, at most \(most) reads")
-        XCTAssertLessThan(summary.storedByteCount, summary.changedByteCount, "stored, with all merges and images, is less than what was changed")
+        print(
+            "500 versions: \(place.requests), changed \(summary.changedByteCount), stored \(summary.storedByteCount), \(summary.imageCount) images, at most \(most) reads"
+        )
+        XCTAssertLessThan(
+            summary.storedByteCount, summary.changedByteCount, "stored, with all merges and images, is less than what was changed"
+        )
     }
 
     func testAMomentIsRestoredToWhatWasTheNewestThen() throws {
@@ -42,7 +46,9 @@ final class ArchiveTests: ArchiveTestCase {
             XCTAssertEqual(try reader.version(at: next.time - 1), entry)
         }
         XCTAssertEqual(try reader.version(at: UInt64.max), history.last)
-        XCTAssertThrowsError(try reader.version(at: history[0].time - 1)) { XCTAssertTrue("\($0)".contains("no version of that time"), "\($0)") }
+        XCTAssertThrowsError(try reader.version(at: history[0].time - 1)) {
+            XCTAssertTrue("\($0)".contains("no version of that time"), "\($0)")
+        }
         XCTAssertThrowsError(try reader.version(9999)) { XCTAssertTrue("\($0)".contains("no version 9999"), "\($0)") }
         try store.close()
     }
@@ -51,7 +57,9 @@ final class ArchiveTests: ArchiveTestCase {
         let store = try makeSource()
         var random = SplitMix(seed: 63)
         for round in 0..<12 {
-            try follow(place(), archiveOptions { $0.pinGrace = .seconds(round % 3 == 0 ? 0 : 60) }, commits: 7) { _ in try self.commit(store, &random) }
+            try follow(place(), archiveOptions { $0.pinGrace = .seconds(round % 3 == 0 ? 0 : 60) }, commits: 7) { _ in
+                try self.commit(store, &random)
+            }
             // Nobody looks; with a pin left behind the next one still finds the step, without it what differs by content.
             for _ in 0..<round % 4 { try commit(store, &random) }
         }
@@ -85,7 +93,9 @@ final class ArchiveTests: ArchiveTestCase {
         for entry in history[border...] { try assertRestores(reader, entry) }
         exports = before
         for entry in history[..<border] { try assertRestores(reader, entry) }
-        XCTAssertEqual(try reader.version(versionAtBackup + 2).sequence, history[border...].first { $0.snapshot.version == versionAtBackup + 2 }?.sequence)
+        XCTAssertEqual(
+            try reader.version(versionAtBackup + 2).sequence,
+            history[border...].first { $0.snapshot.version == versionAtBackup + 2 }?.sequence)
         try store.close()
     }
 
@@ -141,7 +151,12 @@ final class ArchiveTests: ArchiveTestCase {
         }
         // By age nothing is given up yet: with both promises, each covers what it covers.
         let count = history.count
-        try follow(place, archiveOptions { $0.keep = 1; $0.keepFor = .seconds(3600) }, commits: 40) { _ in try self.commit(store, &random) }
+        try follow(
+            place,
+            archiveOptions {
+                $0.keep = 1; $0.keepFor = .seconds(3600)
+            }, commits: 40
+        ) { _ in try self.commit(store, &random) }
         XCTAssertEqual(try ArchiveReader(place).history().count, count + 40)
         try store.close()
     }

@@ -8,7 +8,8 @@ import XCTest
 final class ContentDifferenceTests: ArchiveTestCase {
     private func hashes(_ file: ImmutableFile) throws -> (BlockHashes, Snapshot, FreeExtents) {
         let top = try file.memory.node(file.layout.topRef)
-        let snapshot = Snapshot(version: try file.group.version(), topRef: file.layout.topRef, logicalSize: try top.tagged(TopSlot.logicalSize))
+        let snapshot = Snapshot(
+            version: try file.group.version(), topRef: file.layout.topRef, logicalSize: try top.tagged(TopSlot.logicalSize))
         let extents = try FreeExtents(memory: file.memory, snapshot: snapshot)
         return (try BlockHashes(memory: file.memory, snapshot: snapshot, extents: extents), snapshot, extents)
     }
@@ -27,7 +28,8 @@ final class ContentDifferenceTests: ArchiveTestCase {
             let (older, _, _) = try hashes(before)
             XCTAssertEqual(BlockHashes(encoded: older.encoded()), older)
             let (fresh, snapshot, extents) = try hashes(now)
-            let (ranges, found) = try ContentDifference.ranges(memory: now.memory, snapshot: snapshot, extents: extents, against: older)
+            let (ranges, found) = try ContentDifference.ranges(
+                memory: now.memory, snapshot: snapshot, extents: extents, against: older)
             XCTAssertEqual(found, fresh)
             shares.append(Double(RangeSet.byteCount(ranges)) / Double(extents.usedByteCount))
             let made = scratch.file("made-\(round).realm")
@@ -41,9 +43,11 @@ final class ContentDifferenceTests: ArchiveTestCase {
             if ranges == extents.usedRanges() { continue }
             // Another old file than the one that was hashed is noticed, and nothing is left.
             let other = scratch.file("other.realm")
-            try Data(repeating: 0, count: try Data(contentsOf: URL(fileURLWithPath: old)).count).write(to: URL(fileURLWithPath: other))
-            XCTAssertThrowsError(try ContentDifference.makeFile(
-                scratch.file("none"), from: other, snapshot: snapshot, ranges: ranges, checking: fresh, bytes: content))
+            try Data(repeating: 0, count: try Data(contentsOf: URL(fileURLWithPath: old)).count).write(
+                to: URL(fileURLWithPath: other))
+            XCTAssertThrowsError(
+                try ContentDifference.makeFile(
+                    scratch.file("none"), from: other, snapshot: snapshot, ranges: ranges, checking: fresh, bytes: content))
             XCTAssertFalse(FileManager.default.fileExists(atPath: scratch.file("none")))
         }
         print("seed 101, shares of the file that differ: \(shares)")
@@ -62,7 +66,11 @@ final class ContentDifferenceTests: ArchiveTestCase {
             let reading = try store.beginRead()
             let extents = try FreeExtents(memory: reading.memory, snapshot: reading.snapshot)
             let fresh = try BlockHashes(memory: reading.memory, snapshot: reading.snapshot, extents: extents)
-            if let before { tracked?.note(before.difference(to: extents), freed: extents.difference(to: before)) } else { tracked = TrackedHashes(fresh) }
+            if let before {
+                tracked?.note(before.difference(to: extents), freed: extents.difference(to: before))
+            } else {
+                tracked = TrackedHashes(fresh)
+            }
             if round % 3 == 0 {
                 try tracked?.refresh(memory: reading.memory, snapshot: reading.snapshot, extents: extents)
                 XCTAssertEqual(tracked?.hashes, fresh, "round \(round)")

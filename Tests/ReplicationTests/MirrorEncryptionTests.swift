@@ -7,14 +7,18 @@ import XCTest
 
 /// Mirrors between files that are encrypted, with every combination of keys.
 final class MirrorEncryptionTests: MirrorTestCase {
-    private let keys: [EncryptionKey?] = [nil, try? EncryptionKey([UInt8](repeating: 7, count: 64)), try? EncryptionKey((0..<64).map { UInt8($0) })]
+    private let keys: [EncryptionKey?] = [
+        nil, try? EncryptionKey([UInt8](repeating: 7, count: 64)), try? EncryptionKey((0..<64).map { UInt8($0) }),
+    ]
     private let secret = "very secret words"
 
     private func open(_ path: String, _ key: EncryptionKey?, readOnly: Bool = false) throws -> Store {
-        try Store.open(path, options { options in
-            options.encryptionKey = key
-            if readOnly { options.access = .readOnly }
-        })
+        try Store.open(
+            path,
+            options { options in
+                options.encryptionKey = key
+                if readOnly { options.access = .readOnly }
+            })
     }
 
     /// Joins the session that the mirror has begun.
@@ -57,7 +61,8 @@ final class MirrorEncryptionTests: MirrorTestCase {
                 XCTAssertTrue(eventually { thread.status()?.imageCount == 0 }, "it goes on from the image of another mirror")
                 reader = try openBeside(replica, to)
                 for number in 20..<50 { try write(store, Int64(number)) }
-                XCTAssertTrue(try eventually { try reader.newestVersion() == store.newestVersion() }, "\(a) to \(b): \(thread.notes)")
+                XCTAssertTrue(
+                    try eventually { try reader.newestVersion() == store.newestVersion() }, "\(a) to \(b): \(thread.notes)")
                 try assertEqual(store, reader, "steps \(a) to \(b)")
                 XCTAssertNil(thread.stop())
                 let last = try store.beginRead()
@@ -101,7 +106,9 @@ final class MirrorEncryptionTests: MirrorTestCase {
             let line = try XCTUnwrap(text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
             mirror.send("stop")
             mirror.finish()
-            XCTAssertEqual(try JSONExporter.text(ImmutableFile(path: to, key: key).group), try JSONExporter.text(ImmutableFile(path: from, key: key).group))
+            XCTAssertEqual(
+                try JSONExporter.text(ImmutableFile(path: to, key: key).group),
+                try JSONExporter.text(ImmutableFile(path: from, key: key).group))
             return try XCTUnwrap(line.split(separator: " ").dropLast().last.flatMap { Int($0) })
         }
         let small = try peak(1), large = try peak(64)
@@ -142,13 +149,19 @@ final class FollowerThread: @unchecked Sendable {
         start { MirrorFollower(source: source, destination: destination, options: final, onStatus: $0, control: $1) }
     }
 
-    init(_ make: @escaping @Sendable (@escaping (MirrorFollower.Status) -> Void, @escaping MirrorFollower.Control) -> MirrorFollower) { start(make) }
+    init(
+        _ make:
+            @escaping @Sendable (@escaping (MirrorFollower.Status) -> Void, @escaping MirrorFollower.Control) -> MirrorFollower
+    ) { start(make) }
 
     private func start(
-        _ make: @escaping @Sendable (@escaping (MirrorFollower.Status) -> Void, @escaping MirrorFollower.Control) -> MirrorFollower
+        _ make:
+            @escaping @Sendable (@escaping (MirrorFollower.Status) -> Void, @escaping MirrorFollower.Control) -> MirrorFollower
     ) {
         Thread.detachNewThread { [self] in
-            let follower = make({ status in self.locked { self.picture = status } }, { descriptors, milliseconds in self.control(descriptors, milliseconds) })
+            let follower = make(
+                { status in self.locked { self.picture = status } },
+                { descriptors, milliseconds in self.control(descriptors, milliseconds) })
             var thrown: (any Error)?
             do { try follower.run() } catch { thrown = error }
             locked {
@@ -205,7 +218,9 @@ final class FollowerThread: @unchecked Sendable {
         let limit = Date(timeIntervalSinceNow: 30)
         condition.lock()
         defer { condition.unlock() }
-        while !isOver { if !condition.wait(until: limit) { return WireError.silent(peer: "the follower under test", seconds: 30) } }
+        while !isOver {
+            if !condition.wait(until: limit) { return WireError.silent(peer: "the follower under test", seconds: 30) }
+        }
         return failure
     }
 }

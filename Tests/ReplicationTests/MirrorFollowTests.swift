@@ -32,11 +32,13 @@ final class MirrorFollowTests: MirrorTestCase {
 
     /// Source and replica are equal, in their sessions, and the replica verifies.
     private func assertEqualAtTheEnd(_ text: String = "", file: StaticString = #filePath, line: UInt = #line) throws {
-        let a = try Store.open(source, options { $0.access = .readOnly }), b = try Store.open(replica, options { $0.access = .readOnly })
+        let a = try Store.open(source, options { $0.access = .readOnly }),
+            b = try Store.open(replica, options { $0.access = .readOnly })
         try assertEqual(a, b, text, file: file, line: line)
         let reader = try b.beginRead()
         let report = try Verifier.verify(
-            memory: reader.memory, snapshot: reader.snapshot, form: .inPlace, format: FileHeader.currentFormat, physicalSize: nil, header: nil)
+            memory: reader.memory, snapshot: reader.snapshot, form: .inPlace, format: FileHeader.currentFormat, physicalSize: nil,
+            header: nil)
         XCTAssertTrue(report.isSound && report.findings.isEmpty, text, file: file, line: line)
         reader.end()
         try a.close()
@@ -111,8 +113,10 @@ final class MirrorFollowTests: MirrorTestCase {
     }
 
     private static let killPoints = [
-        "apply.locked", "apply.aligned", "apply.control", "apply.range:2", "apply.stored", "apply.flipped", "publish.before-allocating",
-        "publish.after-allocating", "publish.before-newest", "publish.after-newest", "apply.published", "apply.announced", "apply.noted",
+        "apply.locked", "apply.aligned", "apply.control", "apply.range:2", "apply.stored", "apply.flipped",
+        "publish.before-allocating",
+        "publish.after-allocating", "publish.before-newest", "publish.after-newest", "apply.published", "apply.announced",
+        "apply.noted",
     ]
 
     /// mirroring.md 5.4, with a living reader of the replica, and the writer going on.
@@ -161,8 +165,8 @@ final class MirrorFollowTests: MirrorTestCase {
         writer.finish()
     }
 
-    /// The image takes the place of an older replica: a successor finds the old file or the new one, takes neither for somebody else's
-    /// work, and goes on.
+    /// The image takes the place of an older replica: a successor finds the old file or the new one, takes neither for somebody
+    /// else's work, and goes on.
     func testAMirrorKilledWhileAnImageReplacesTheReplicaIsSucceeded() throws {
         let writer = try writer()
         let start = try mirror("grace=0")
@@ -236,7 +240,8 @@ final class MirrorFollowTests: MirrorTestCase {
         awaitVersion(5)
         try assertEqualAtTheEnd()
         stop(forced)
-        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path).count { $0.hasPrefix("b.realm.replaced-") }, 1)
+        XCTAssertEqual(
+            try FileManager.default.contentsOfDirectory(atPath: scratch.path).count { $0.hasPrefix("b.realm.replaced-") }, 1)
         writer.finish()
     }
 

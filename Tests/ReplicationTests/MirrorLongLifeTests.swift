@@ -4,9 +4,9 @@ import Foundation
 import TestSupport
 import XCTest
 
-/// A source lives long: it grows past a section border, changes its schema, is emptied and shrinks, while ten readers and observers
-/// hold the replica. At each shipped version the replica has every used byte of the source, and the difference by free lists is
-/// the one that a walk finds.
+/// A source lives long: it grows past a section border, changes its schema, is emptied and shrinks, while ten readers and
+/// observers hold the replica. At each shipped version the replica has every used byte of the source, and the difference by free
+/// lists is the one that a walk finds.
 ///
 /// The short form makes some hundred commits; `Scripts/long-mirror` some thousand, which grow over a section border.
 final class MirrorLongLifeTests: MirrorTestCase {
@@ -79,7 +79,9 @@ final class MirrorLongLifeTests: MirrorTestCase {
             for observer in observers where versions.contains(observer.reading.version) {
                 if let wrong = try observer.advance() { XCTFail("\(place): \(wrong)") }
             }
-            for index in holders.indices.reversed() where versions.contains(holders[index].reading.version) { try letGo(index, place) }
+            for index in holders.indices.reversed() where versions.contains(holders[index].reading.version) {
+                try letGo(index, place)
+            }
         }
         XCTFail("\(place): still in the way, though all have gone")
     }
@@ -90,7 +92,8 @@ final class MirrorLongLifeTests: MirrorTestCase {
         try store.write { transaction in
             let table = try transaction.editor.editor(named: "class_Item")
             for _ in 0..<objects {
-                try table.set("text", of: table.createObject(), to: .string(String(repeating: "z", count: bytes + number(bytes / 4))))
+                try table.set(
+                    "text", of: table.createObject(), to: .string(String(repeating: "z", count: bytes + number(bytes / 4))))
             }
         }
     }
@@ -101,7 +104,8 @@ final class MirrorLongLifeTests: MirrorTestCase {
             let names = transaction.group.tableNames.filter { $0.hasPrefix("class_Extra") }
             let extra = items.table.columns.first { items.table.name(of: $0).hasPrefix("extra") }
             switch number(4) {
-            case 0 where !names.isEmpty: try transaction.editor.removeTable(transaction.editor.editor(named: names[number(names.count)]).table.key)
+            case 0 where !names.isEmpty:
+                try transaction.editor.removeTable(transaction.editor.editor(named: names[number(names.count)]).table.key)
             case 1 where extra != nil: try items.renameColumn(extra!.key, to: "extraAgain\(step)")
             case 2 where extra != nil: try items.removeColumn(extra!.key)
             default:
@@ -146,7 +150,9 @@ final class MirrorLongLifeTests: MirrorTestCase {
             try live(store, step, of: steps, size: base.snapshot.logicalSize)
             let next = try HeldSnapshot(participant, participant.acquireNewest(.live))
             let shipped = try MirrorStep(base, next, source: source, checks: false)
-            XCTAssertEqual(shipped.ranges, try DifferenceWalk.ranges(memory: next.memory, older: base.extents(), newer: next.snapshot), place)
+            XCTAssertEqual(
+                shipped.ranges, try DifferenceWalk.ranges(memory: next.memory, older: base.extents(), newer: next.snapshot), place
+            )
             try apply(shipped, applier, place)
             if next.snapshot.logicalSize < base.snapshot.logicalSize { shrank += 1 }
             if next.snapshot.logicalSize > base.snapshot.logicalSize { grew += 1 }
@@ -169,7 +175,8 @@ final class MirrorLongLifeTests: MirrorTestCase {
             XCTAssertEqual(observer.toldCount, Int(base.snapshot.version) - 2)
             observer.reading.end()
         }
-        print("""
+        print(
+            """
             \(steps) steps to version \(base.snapshot.version), \(shippedBytes) bytes shipped; the file grew \(grew) times to \(largest), shrank \
             \(shrank) times, ended at \(base.snapshot.logicalSize); readers let go \(letGoCount) times, were in the way \(blockedCount) times
             """)

@@ -19,15 +19,21 @@ final class MirrorOnceTests: XCTestCase {
         let report = try Verifier.verify(b)
         XCTAssertTrue(report.isSound, "\(message): \(report.findings.prefix(3).map(\.description))")
         XCTAssertEqual(a.layout.topRef, b.layout.topRef, message)
-        let snapshot = Snapshot(version: 1, topRef: a.layout.topRef, logicalSize: a.layout.isStreaming ? a.layout.fileLimit : try a.memory.node(a.layout.topRef).tagged(TopSlot.logicalSize))
+        let snapshot = Snapshot(
+            version: 1, topRef: a.layout.topRef,
+            logicalSize: a.layout.isStreaming
+                ? a.layout.fileLimit : try a.memory.node(a.layout.topRef).tagged(TopSlot.logicalSize))
         for range in try FreeExtents(memory: a.memory, snapshot: snapshot).usedRanges() {
-            let x = try a.memory.bytes(at: range.lowerBound, length: range.count), y = try b.memory.bytes(at: range.lowerBound, length: range.count)
+            let x = try a.memory.bytes(at: range.lowerBound, length: range.count),
+                y = try b.memory.bytes(at: range.lowerBound, length: range.count)
             XCTAssertEqual(memcmp(x, y, range.count), 0, "\(message): bytes \(range)")
         }
     }
 
     func testEveryGivenFileIsMirroredFaithfully() throws {
-        for name in try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter({ $0.hasSuffix(".realm") && !$0.contains("encrypted") }).sorted() {
+        for name in try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter({
+            $0.hasSuffix(".realm") && !$0.contains("encrypted")
+        }).sorted() {
             let scratch = ScratchDirectory(name)
             let source = try copyOfGiven(name, scratch), copy = scratch.file("copy.realm")
             _ = try Mirror.once(source: source, destination: copy)
@@ -82,7 +88,8 @@ final class MirrorOnceTests: XCTestCase {
             let file = try ImmutableFile(path: copy)
             let report = try Verifier.verify(file)
             XCTAssertTrue(report.isSound, "\(report.findings.prefix(3).map(\.description))")
-            guard let accounts = try file.group.table(ofClass: "Account"), let entries = try file.group.table(ofClass: "Entry") else { continue }
+            guard let accounts = try file.group.table(ofClass: "Account"), let entries = try file.group.table(ofClass: "Entry")
+            else { continue }
             var sum = 0
             try accounts.forEachObject { sum += Int(try $0.int(accounts.column(named: "value")!)) }
             XCTAssertEqual(sum, entries.objectCount)

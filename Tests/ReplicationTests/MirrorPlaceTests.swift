@@ -20,7 +20,9 @@ final class MirrorPlaceTests: MirrorTestCase {
     private func put(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
 
     /// The mirror is refused with these words, with force as well, and nothing is made or changed.
-    private func assertRefused(_ from: String, _ to: String, _ text: String, file: StaticString = #filePath, line: UInt = #line) throws {
+    private func assertRefused(_ from: String, _ to: String, _ text: String, file: StaticString = #filePath, line: UInt = #line)
+        throws
+    {
         let before = try names(), database = content(from)
         for force in [false, true] {
             var options = Mirror.Options()
@@ -55,7 +57,9 @@ final class MirrorPlaceTests: MirrorTestCase {
             try assertRefused(source, source + suffix, "belongs to the database")
         }
         try assertRefused(source, scratch.file("a.v23.backup.realm"), "belongs to the database")
-        for suffix in [".lock", ".note", ".management/participants/y"] { try assertRefused(source, other + suffix, "belongs to the database") }
+        for suffix in [".lock", ".note", ".management/participants/y"] {
+            try assertRefused(source, other + suffix, "belongs to the database")
+        }
     }
 
     func testUnusableDestinationsLeaveNothingBehind() throws {
@@ -113,13 +117,16 @@ final class MirrorPlaceTests: MirrorTestCase {
         unlink(replica + ".management/mirror.state")
         XCTAssertEqual(mkfifo(replica + ".management/mirror.state", 0o600), 0)
         XCTAssertThrowsError(try Mirror.status(replica)) { XCTAssertTrue("\($0)".contains("not a regular file"), "\($0)") }
-        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) { XCTAssertTrue("\($0)".contains("not a regular file"), "\($0)") }
+        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) {
+            XCTAssertTrue("\($0)".contains("not a regular file"), "\($0)")
+        }
     }
 
     func testASourcesNameWithEndsOfLinesForgesNoState() throws {
         for name in ["x\nversion 99 24 24\nsource other", "back\\slash\n", "c\r\nd", "plain\\n"] {
             var state = MirrorState(
-                source: "/d/" + name, device: 1, inode: 2, lineage: (3, 4), snapshot: Snapshot(version: 5, topRef: 24, logicalSize: 4096), mode: .once)
+                source: "/d/" + name, device: 1, inode: 2, lineage: (3, 4),
+                snapshot: Snapshot(version: 5, topRef: 24, logicalSize: 4096), mode: .once)
             state.sequence = 6
             let read = try MirrorState(text: state.text, path: "state")
             XCTAssertEqual(read.source, "/d/" + name)
@@ -133,7 +140,9 @@ final class MirrorPlaceTests: MirrorTestCase {
         _ = try Mirror.once(source: source, destination: replica)
         let second = scratch.file("second.realm")
         XCTAssertEqual(link(replica, second), 0)
-        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) { XCTAssertTrue("\($0)".contains("2 names (hard links)"), "\($0)") }
+        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) {
+            XCTAssertTrue("\($0)".contains("2 names (hard links)"), "\($0)")
+        }
         var options = Mirror.Options()
         options.force = true
         _ = try Mirror.once(source: source, destination: replica, options: options)

@@ -27,7 +27,8 @@ final class MirrorStepTests: MirrorTestCase {
 
         func next() throws -> MirrorStep {
             let participant = try XCTUnwrap(source.participant)
-            return try MirrorStep(base, HeldSnapshot(participant, participant.acquireNewest(.live)), source: "source", checks: true)
+            return try MirrorStep(
+                base, HeldSnapshot(participant, participant.acquireNewest(.live)), source: "source", checks: true)
         }
 
         func close() throws {
@@ -188,7 +189,8 @@ final class MirrorStepTests: MirrorTestCase {
         try pair.close()
     }
 
-    /// The current is cut on the replica's side while steps are applied: it is the version before a step or the one after it, whole.
+    /// The current is cut on the replica's side while steps are applied: it is the version before a step or the one after it,
+    /// whole.
     func testAPowerCutInAStepLeavesTheReplicaAtAVersionOfTheSource() throws {
         #if DEBUG
         let store = try Store.open(source, options())
@@ -287,7 +289,9 @@ final class MirrorStepTests: MirrorTestCase {
         try makeTable(store)
         defer { SystemCallInterception.hook = nil }
         for name in ["fallocate", "pwrite64", "fsync", "rename"] {
-            SystemCallInterception.hook = { $0.name == name && $0.path.contains("b.realm") && !$0.path.contains(".lock") ? ENOSPC : nil }
+            SystemCallInterception.hook = {
+                $0.name == name && $0.path.contains("b.realm") && !$0.path.contains(".lock") ? ENOSPC : nil
+            }
             XCTAssertThrowsError(try Mirror.once(source: source, destination: replica), name)
             SystemCallInterception.hook = nil
             XCTAssertFalse(FileManager.default.fileExists(atPath: replica), name)

@@ -38,7 +38,8 @@ class MirrorTestCase: XCTestCase {
             for _ in 0..<Int(random.next() % UInt64(adds + 1)) {
                 let key = try table.createObject()
                 try table.set("number", of: key, to: .int(Int64(random.next() % 1000)))
-                try table.set("text", of: key, to: .string(String(repeating: "x", count: Int(random.next() % UInt64(textLength)))))
+                try table.set(
+                    "text", of: key, to: .string(String(repeating: "x", count: Int(random.next() % UInt64(textLength)))))
             }
             for _ in 0..<3 where table.table.objectCount > 0 {
                 guard let row = try table.table.object(at: Int(random.next() % UInt64(table.table.objectCount))) else { continue }
@@ -62,14 +63,17 @@ class MirrorTestCase: XCTestCase {
         if x.snapshot != y.snapshot { return }
         let extents = try FreeExtents(memory: x.memory, snapshot: x.snapshot)
         for range in extents.usedRanges() {
-            let p = try x.memory.bytes(at: range.lowerBound, length: range.count), q = try y.memory.bytes(at: range.lowerBound, length: range.count)
+            let p = try x.memory.bytes(at: range.lowerBound, length: range.count),
+                q = try y.memory.bytes(at: range.lowerBound, length: range.count)
             if memcmp(p, q, range.count) != 0 { return XCTFail("\(text): bytes \(range) differ", file: file, line: line) }
         }
     }
 
     func assertSound(_ path: String, _ text: String = "", file: StaticString = #filePath, line: UInt = #line) throws {
         let report = try Verifier.verify(ImmutableFile(path: path))
-        XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(text) \(report.findings.prefix(3).map(\.description))", file: file, line: line)
+        XCTAssertTrue(
+            report.isSound && report.findings.isEmpty, "\(text) \(report.findings.prefix(3).map(\.description))", file: file,
+            line: line)
     }
 
     /// Waits, at most some seconds, until `condition` holds; false where it does not.

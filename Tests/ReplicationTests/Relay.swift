@@ -67,8 +67,10 @@ final class Relay: @unchecked Sendable {
         while !locked({ isOver }) {
             var request = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
             guard poll(&request, 1, 50) > 0, let client = try? SystemCalls.accept(listener) else { continue }
-            guard let server = try? SystemCalls.connect(
-                to: SystemCalls.addresses(host: "127.0.0.1", port: target), milliseconds: 2000, isStopped: { false }) else {
+            guard
+                let server = try? SystemCalls.connect(
+                    to: SystemCalls.addresses(host: "127.0.0.1", port: target), milliseconds: 2000, isStopped: { false })
+            else {
                 SystemCalls.close(client.descriptor)
                 continue
             }
@@ -94,7 +96,9 @@ final class Relay: @unchecked Sendable {
                     continue
                 }
                 let limit = if case .throttle(let bytes) = fault { bytes } else { buffer.count }
-                var count = buffer.withUnsafeMutableBytes { SystemCalls.receive(from, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<limit])) }
+                var count = buffer.withUnsafeMutableBytes {
+                    SystemCalls.receive(from, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<limit]))
+                }
                 if count == -Int(EAGAIN) { continue }
                 if count <= 0 { break loop }
                 switch fault {
@@ -110,12 +114,16 @@ final class Relay: @unchecked Sendable {
                 }
                 var sent = 0
                 while sent < count {
-                    let n = buffer.withUnsafeBytes { SystemCalls.send(way == 0 ? server : client, UnsafeRawBufferPointer(rebasing: $0[sent..<count])) }
+                    let n = buffer.withUnsafeBytes {
+                        SystemCalls.send(way == 0 ? server : client, UnsafeRawBufferPointer(rebasing: $0[sent..<count]))
+                    }
                     if n == -Int(EAGAIN) { usleep(500) } else if n < 0 { break loop } else { sent += n }
                 }
                 counts[way] += count
                 locked { if way == 0 { carried.up += count } else { carried.down += count } }
-                if case .cut(let after) = fault, (way == 0 ? after : -after) > 0, counts[way] >= (way == 0 ? after : -after) { break loop }
+                if case .cut(let after) = fault, (way == 0 ? after : -after) > 0, counts[way] >= (way == 0 ? after : -after) {
+                    break loop
+                }
             }
         }
         locked { open.removeAll { $0 == client || $0 == server } }

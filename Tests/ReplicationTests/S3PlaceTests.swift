@@ -6,7 +6,9 @@ import XCTest
 
 /// The place of an archive that is a bucket, against a server that fails as real ones do.
 final class S3PlaceTests: ArchiveTestCase {
-    private func bucketPlace(_ bucket: TinyBucket, _ address: String = "s3://b/backups/app", silence: Int = 1, tries: Int = 6) throws -> S3Place {
+    private func bucketPlace(_ bucket: TinyBucket, _ address: String = "s3://b/backups/app", silence: Int = 1, tries: Int = 6)
+        throws -> S3Place
+    {
         var options = S3Place.Options()
         options.endpoint = bucket.endpoint
         options.credentials = .init(accessKey: "key", secretKey: "secret")
@@ -24,7 +26,9 @@ final class S3PlaceTests: ArchiveTestCase {
         XCTAssertNil(try place.get("a", from: 0, count: 10))
         let tag = try place.put("a", Array("hello world".utf8), .absent)
         XCTAssertThrowsError(try place.put("a", [1], .absent)) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "a")) }
-        XCTAssertThrowsError(try place.put("a", [1], .matches("\"other\""))) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "a")) }
+        XCTAssertThrowsError(try place.put("a", [1], .matches("\"other\""))) {
+            XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "a"))
+        }
         XCTAssertThrowsError(try place.put("none", [1], .matches(tag)))
         let part = try XCTUnwrap(try place.get("a", from: 6, count: 3))
         XCTAssertEqual(String(decoding: part.bytes, as: UTF8.self), "wor")
@@ -49,7 +53,9 @@ final class S3PlaceTests: ArchiveTestCase {
         var big: [UInt8] = []
         while big.count < S3Place.partByteCount * 2 { big += pattern + [UInt8(truncatingIfNeeded: big.count >> 16)] }
         let upload = try place.upload("big")
-        for start in stride(from: 0, to: big.count, by: 3 << 20) { try upload.append(Array(big[start..<min(start + 3 << 20, big.count)])) }
+        for start in stride(from: 0, to: big.count, by: 3 << 20) {
+            try upload.append(Array(big[start..<min(start + 3 << 20, big.count)]))
+        }
         XCTAssertNil(try place.get("big", from: 0, count: 1), "nothing is to be seen before the end")
         try upload.finish()
         XCTAssertEqual(try place.get("big", from: 0, count: big.count + 5)?.bytes, big)
@@ -103,20 +109,28 @@ final class S3PlaceTests: ArchiveTestCase {
     func testAStoreThatKnowsNoConditionsHasThemLookedAtByUs() throws {
         let bucket = try TinyBucket()
         defer { bucket.stop() }
-        let isConditional: @Sendable (TinyBucket.Request) -> Bool = { $0.headers["if-match"] != nil || $0.headers["if-none-match"] != nil }
+        let isConditional: @Sendable (TinyBucket.Request) -> Bool = {
+            $0.headers["if-match"] != nil || $0.headers["if-none-match"] != nil
+        }
         bucket.misbehave { _, request in isConditional(request) ? .status(501) : .none }
         let place = try bucketPlace(bucket), other = try bucketPlace(bucket)
         let tag = try place.put("a", [1], .absent)
         for condition in [ArchivePutCondition.absent, .matches("\"other\"")] {
-            XCTAssertThrowsError(try place.put("a", [2], condition)) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "a")) }
+            XCTAssertThrowsError(try place.put("a", [2], condition)) {
+                XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "a"))
+            }
         }
-        XCTAssertThrowsError(try place.put("none", [1], .matches(tag))) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "none")) }
+        XCTAssertThrowsError(try place.put("none", [1], .matches(tag))) {
+            XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: "none"))
+        }
         try place.put("a", [3], .matches(tag))
         XCTAssertEqual(try place.get("a", from: 0, count: 5)?.bytes, [3])
         XCTAssertEqual(bucket.served.count(where: isConditional), 1, "it is asked once whether it knows conditions")
         // Somebody else has seen no lease either, and puts his a moment later.
         place.whileSettling = { try other.put(ArchiveNames.lease, [2], .always) }
-        XCTAssertThrowsError(try place.put(ArchiveNames.lease, [1], .absent)) { XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: ArchiveNames.lease)) }
+        XCTAssertThrowsError(try place.put(ArchiveNames.lease, [1], .absent)) {
+            XCTAssertEqual($0 as? ArchivePlaceError, .conflict(name: ArchiveNames.lease))
+        }
         try place.delete(ArchiveNames.lease)
         place.whileSettling = {}
 

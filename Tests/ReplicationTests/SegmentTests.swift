@@ -28,7 +28,9 @@ final class SegmentTests: XCTestCase {
         let compressor = Compressor()
         for n in [0, 1, 2, 50, 400] {
             let segment = sample(&random, rangeCount: n)
-            for (c, prefix) in [(nil, nil), (compressor, nil), (compressor, segment.payload.map { $0 &+ 0 })] as [(Compressor?, [UInt8]?)] {
+            for (c, prefix) in [(nil, nil), (compressor, nil), (compressor, segment.payload.map { $0 &+ 0 })]
+                as [(Compressor?, [UInt8]?)]
+            {
                 let bytes = try segment.encoded(compressor: c, prefix: prefix.map { (.payloadPrefix, $0) })
                 let back = try bytes.withUnsafeBytes { try Segment(encoded: $0, compressor: compressor) { _ in prefix ?? [] } }
                 XCTAssertEqual(back.ranges, segment.ranges)
@@ -50,7 +52,8 @@ final class SegmentTests: XCTestCase {
             XCTAssertThrowsError(try bad.withUnsafeBytes { try Segment(encoded: $0, compressor: compressor) }, "byte \(i)")
         }
         for n in 0..<bytes.count {
-            XCTAssertThrowsError(try bytes[..<n].withUnsafeBytes { try Segment(encoded: $0, compressor: compressor) }, "\(n) bytes")
+            XCTAssertThrowsError(
+                try bytes[..<n].withUnsafeBytes { try Segment(encoded: $0, compressor: compressor) }, "\(n) bytes")
         }
     }
 
@@ -59,7 +62,9 @@ final class SegmentTests: XCTestCase {
         let good = sample(&random, rangeCount: 3).head
         let edits: [(inout SegmentHead) -> Void] = [
             { $0.plainByteCount = 1 << 55 }, { $0.rangeCount = UInt32.max }, { $0.rangeTableByteCount = 1 << 50 },
-            { $0.storedByteCount = 1 << 40; $0.flags.insert(.compressed) }, { $0.this.topRef = 25 }, { $0.this.logicalSize = 8 },
+            {
+                $0.storedByteCount = 1 << 40; $0.flags.insert(.compressed)
+            }, { $0.this.topRef = 25 }, { $0.this.logicalSize = 8 },
             { $0.this.version = 40 },
         ]
         for (i, edit) in edits.enumerated() {
@@ -85,7 +90,9 @@ final class SegmentTests: XCTestCase {
                         positions.append(i * 8)
                         lengths.append((j - i) * 8)
                         i = j
-                    } else { i += 1 }
+                    } else {
+                        i += 1
+                    }
                 }
                 for k in 0..<3 { map[k] = false }
                 return (FreeExtents(positions: positions, lengths: lengths, logicalSize: words * 8), map)
@@ -98,7 +105,8 @@ final class SegmentTests: XCTestCase {
             for (a, b) in zip(difference, difference.dropFirst()) { XCTAssertLessThan(a.upperBound, b.lowerBound) }
             XCTAssertTrue(older.contains(difference))
             let any = newer.usedRanges()
-            XCTAssertEqual(older.contains(any), Set(any.flatMap { $0.map { $0 / 8 } }).allSatisfy { $0 >= olderFree.count || olderFree[$0] })
+            XCTAssertEqual(
+                older.contains(any), Set(any.flatMap { $0.map { $0 / 8 } }).allSatisfy { $0 >= olderFree.count || olderFree[$0] })
         }
     }
 }

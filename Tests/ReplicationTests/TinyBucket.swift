@@ -2,7 +2,8 @@ import Foundation
 import Glibc
 @testable import Replication
 
-/// A server on this machine that knows as much of S3 as `S3Place` asks for, and misbehaves as a test wants. One bucket, named "b".
+/// A server on this machine that knows as much of S3 as `S3Place` asks for, and misbehaves as a test wants. One bucket, named
+/// "b".
 final class TinyBucket: @unchecked Sendable {
     // Sendable: all state is behind `lock`, but for the socket, which never changes.
     enum Fault { case none, status(Int), cutBody, silence, close, doneButClosed }
@@ -134,7 +135,8 @@ final class TinyBucket: @unchecked Sendable {
         }
     }
 
-    private func send(_ connection: Int32, _ status: Int, _ headers: [String: String], _ body: [UInt8], sending count: Int? = nil) {
+    private func send(_ connection: Int32, _ status: Int, _ headers: [String: String], _ body: [UInt8], sending count: Int? = nil)
+    {
         var text = "HTTP/1.1 \(status) X\r\nContent-Length: \(body.count)\r\n"
         for (name, value) in headers { text += "\(name): \(value)\r\n" }
         let bytes = Array((text + "\r\n").utf8) + body.prefix(count ?? body.count)
@@ -154,11 +156,18 @@ final class TinyBucket: @unchecked Sendable {
 
     private func answer(_ request: Request) -> (Int, [String: String], [UInt8]) {
         func error(_ status: Int, _ code: String) -> (Int, [String: String], [UInt8]) {
-            (status, [:], Array("<Error><Code>\(code)</Code><RequestId>\(String(repeating: "0", count: 500))</RequestId></Error>".utf8))
+            (
+                status, [:],
+                Array("<Error><Code>\(code)</Code><RequestId>\(String(repeating: "0", count: 500))</RequestId></Error>".utf8)
+            )
         }
         guard request.path == "/b/" || request.path.hasPrefix("/b/") else { return error(404, "NoSuchBucket") }
-        guard request.headers["authorization"]?.hasPrefix("AWS4-HMAC-SHA256 Credential=key/") ?? false else { return error(403, "AccessDenied") }
-        if let flaw = TinySignature.flaw(in: request, target: request.target, secret: "secret") { return error(403, "SignatureDoesNotMatch: \(flaw)") }
+        guard request.headers["authorization"]?.hasPrefix("AWS4-HMAC-SHA256 Credential=key/") ?? false else {
+            return error(403, "AccessDenied")
+        }
+        if let flaw = TinySignature.flaw(in: request, target: request.target, secret: "secret") {
+            return error(403, "SignatureDoesNotMatch: \(flaw)")
+        }
         let key = String(request.path.dropFirst(3))
         switch request.method {
         case "GET" where key.isEmpty && request.query["uploads"] != nil:
@@ -174,8 +183,10 @@ final class TinyBucket: @unchecked Sendable {
             return (200, [:], Array("<ListBucketResult><IsTruncated>\(more)</IsTruncated>\(page)\(next)</ListBucketResult>".utf8))
         case "GET":
             guard let bytes = objects[key] else { return error(404, "NoSuchKey") }
-            guard let range = request.headers["range"]?.dropFirst("bytes=".count).split(separator: "-"), range.count == 2, let low = Int(range[0]),
-                  let high = Int(range[1]) else { return (200, ["ETag": tag(bytes)], bytes) }
+            guard let range = request.headers["range"]?.dropFirst("bytes=".count).split(separator: "-"), range.count == 2,
+                let low = Int(range[0]),
+                let high = Int(range[1])
+            else { return (200, ["ETag": tag(bytes)], bytes) }
             if low >= bytes.count { return (416, ["Content-Range": "bytes */\(bytes.count)"], []) }
             let end = min(high, bytes.count - 1)
             return (206, ["ETag": tag(bytes), "Content-Range": "bytes \(low)-\(end)/\(bytes.count)"], Array(bytes[low...end]))
@@ -186,7 +197,9 @@ final class TinyBucket: @unchecked Sendable {
                 return (200, ["ETag": tag(request.body)], [])
             }
             if request.headers["if-none-match"] == "*", objects[key] != nil { return error(412, "PreconditionFailed") }
-            if let wanted = request.headers["if-match"], objects[key].map({ tag($0) }) != wanted { return error(412, "PreconditionFailed") }
+            if let wanted = request.headers["if-match"], objects[key].map({ tag($0) }) != wanted {
+                return error(412, "PreconditionFailed")
+            }
             objects[key] = request.body
             return (200, ["ETag": tag(request.body)], [])
         case "POST":
@@ -195,7 +208,9 @@ final class TinyBucket: @unchecked Sendable {
                 uploads["u\(uploadCount)"] = (key, [:])
                 return (200, [:], Array("<R><UploadId>u\(uploadCount)</UploadId></R>".utf8))
             }
-            guard let id = request.query["uploadId"], let upload = uploads.removeValue(forKey: id) else { return error(404, "NoSuchUpload") }
+            guard let id = request.query["uploadId"], let upload = uploads.removeValue(forKey: id) else {
+                return error(404, "NoSuchUpload")
+            }
             objects[key] = upload.parts.sorted { $0.key < $1.key }.reduce(into: [UInt8]()) { $0 += $1.value }
             return (200, [:], Array("<CompleteMultipartUploadResult/>".utf8))
         case "DELETE":

@@ -1,7 +1,8 @@
 import Foundation
 @testable import Replication
 
-/// Signature version 4 of Amazon's stores, from the server's side: what a request must be signed with, computed from what has arrived.
+/// Signature version 4 of Amazon's stores, from the server's side: what a request must be signed with, computed from what has
+/// arrived.
 enum TinySignature {
     /// - Parameters:
     ///   - target: path and query as they stood in the first line of the request.
@@ -14,8 +15,11 @@ enum TinySignature {
             let parts = field.trimmingCharacters(in: .whitespaces).split(separator: "=", maxSplits: 1).map(String.init)
             if parts.count == 2 { fields[parts[0]] = parts[1] }
         }
-        guard let scope = fields["Credential"]?.split(separator: "/").map(String.init), scope.count == 5, let names = fields["SignedHeaders"],
-              let signature = fields["Signature"], let date = request.headers["x-amz-date"], let hash = request.headers["x-amz-content-sha256"] else {
+        guard let scope = fields["Credential"]?.split(separator: "/").map(String.init), scope.count == 5,
+            let names = fields["SignedHeaders"],
+            let signature = fields["Signature"], let date = request.headers["x-amz-date"],
+            let hash = request.headers["x-amz-content-sha256"]
+        else {
             return "something is missing in the signature"
         }
         if hash != hex(digest(request.body)) { return "the hash is of another body" }
@@ -25,9 +29,12 @@ enum TinySignature {
             signed += "\(name):\(value)\n"
         }
         let parts = target.split(separator: "?", maxSplits: 1).map(String.init)
-        let query = parts.count > 1 ? parts[1].split(separator: "&").map { $0.contains("=") ? String($0) : $0 + "=" }.sorted().joined(separator: "&") : ""
+        let query =
+            parts.count > 1
+            ? parts[1].split(separator: "&").map { $0.contains("=") ? String($0) : $0 + "=" }.sorted().joined(separator: "&") : ""
         let canonical = [request.method, parts[0], query, signed, names, hash].joined(separator: "\n")
-        let toSign = ["AWS4-HMAC-SHA256", date, scope[1...].joined(separator: "/"), hex(digest(Array(canonical.utf8)))].joined(separator: "\n")
+        let toSign = ["AWS4-HMAC-SHA256", date, scope[1...].joined(separator: "/"), hex(digest(Array(canonical.utf8)))].joined(
+            separator: "\n")
         var key = Array(("AWS4" + secret).utf8)
         for part in scope[1...] { key = hmac(key, Array(part.utf8)) }
         return hex(hmac(key, Array(toSign.utf8))) == signature ? nil : "the signature does not match"
@@ -42,7 +49,8 @@ enum TinySignature {
     }
 
     private static func hmac(_ key: [UInt8], _ message: [UInt8]) -> [UInt8] {
-        let block = (key.count > 64 ? digest(key) : key) + [UInt8](repeating: 0, count: max(0, 64 - (key.count > 64 ? 32 : key.count)))
+        let block =
+            (key.count > 64 ? digest(key) : key) + [UInt8](repeating: 0, count: max(0, 64 - (key.count > 64 ? 32 : key.count)))
         return digest(block.map { $0 ^ 0x5C } + digest(block.map { $0 ^ 0x36 } + message))
     }
 

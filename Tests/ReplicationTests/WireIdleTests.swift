@@ -21,7 +21,9 @@ final class WireIdleTests: WireTestCase {
     /// How often the threads of a process have fallen asleep.
     private func sleeps(_ process: Int32) -> Int {
         let tasks = "/proc/\(process)/task"
-        return ((try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []).reduce(0) { $0 + field("voluntary_ctxt_switches", tasks + "/" + $1) }
+        return ((try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []).reduce(0) {
+            $0 + field("voluntary_ctxt_switches", tasks + "/" + $1)
+        }
     }
 
     func testAThousandIdleClientsCostLittleAndHinderNobody() throws {
@@ -33,10 +35,13 @@ final class WireIdleTests: WireTestCase {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(7), &limit)
         let count = min(self.count, Int(clamping: limit.rlim_cur) / 8)
-        let server = try ChildProcess(product: "realm-sync", [
-            "serve", "--root", root, "--listen", "127.0.0.1:0", "--cert", certificates + "/server.crt", "--key", certificates + "/server.key",
-            "--client-ca", certificates + "/ca.crt", "--max-clients", "\(count + 10)",
-        ])
+        let server = try ChildProcess(
+            product: "realm-sync",
+            [
+                "serve", "--root", root, "--listen", "127.0.0.1:0", "--cert", certificates + "/server.crt", "--key",
+                certificates + "/server.key",
+                "--client-ca", certificates + "/ca.crt", "--max-clients", "\(count + 10)",
+            ])
         let line = server.readLine(seconds: 20) ?? ""
         let port = try XCTUnwrap(UInt16(line.split(separator: ":").last ?? ""), line)
         let store = try Store.open(source, options())
@@ -48,7 +53,8 @@ final class WireIdleTests: WireTestCase {
         let context = try TLSContext(settings("client"), isServer: false)
         var idle: [FrameChannel] = []
         for i in 0..<count {
-            let descriptor = try SystemCalls.connect(to: SystemCalls.addresses(host: "127.0.0.1", port: port), milliseconds: 10_000, isStopped: { false })
+            let descriptor = try SystemCalls.connect(
+                to: SystemCalls.addresses(host: "127.0.0.1", port: port), milliseconds: 10_000, isStopped: { false })
             let stream = try TLSStream(descriptor, context, host: "127.0.0.1", peer: "server")
             try stream.shakeHands(milliseconds: 20_000, isStopped: { false })
             let channel = FrameChannel(stream)

@@ -193,7 +193,8 @@ final class WireMirrorTests: WireTestCase {
         reaches(3, "\(push.notes)")
         let carried = relay.byteCount.up
         print("image of \(size) bytes, cut in the middle: \(carried) bytes carried")
-        XCTAssertLessThan(carried, size * 3 / 2 + relay.connectionCount * (3 << 20), "what was there already does not travel again")
+        XCTAssertLessThan(
+            carried, size * 3 / 2 + relay.connectionCount * (3 << 20), "what was there already does not travel again")
         try assertReplicaEquals(store)
         XCTAssertNil(push.stop())
         XCTAssertNil(server.stop())
@@ -209,7 +210,13 @@ final class WireMirrorTests: WireTestCase {
         let relay = try Relay(to: server.port)
         defer { relay.end() }
         let url = "realm://127.0.0.1:\(relay.port)/b.realm"
-        XCTAssertNil(try mirror(source, url, { $0.endsWhenEqual = true; $0.pinGrace = .zero }).join())
+        XCTAssertNil(
+            try mirror(
+                source, url,
+                {
+                    $0.endsWhenEqual = true; $0.pinGrace = .zero
+                }
+            ).join())
         let image = relay.byteCount.up
         for _ in 0..<5 { try change(store, &random) }
         let push = try mirror(source, url)
@@ -285,7 +292,9 @@ final class WireMirrorTests: WireTestCase {
         reaches(12, "\(push.notes)")
         let back = scratch.file("back.realm")
         let unwilling = try mirror(server.url(), back)
-        guard case .refused(_, .wouldBePlain, _)? = unwilling.join() as? WireError else { return XCTFail("a plain copy of an encrypted file") }
+        guard case .refused(_, .wouldBePlain, _)? = unwilling.join() as? WireError else {
+            return XCTFail("a plain copy of an encrypted file")
+        }
         XCTAssertNil(try mirror(server.url(), back, { ($0.destinationKey, $0.endsWhenEqual) = (key, true) }).join())
         let text = try JSONExporter.text(ImmutableFile(path: back, key: key).group)
         let last = try store.beginRead()
@@ -309,9 +318,12 @@ final class WireMirrorTests: WireTestCase {
         try other.close()
         var random = SplitMix(seed: 111)
         try change(store, &random)
-        guard case .refused(_, .conflict, let reason)? = try mirror(source, server.url()).join() as? WireError else { return XCTFail("it was overwritten") }
+        guard case .refused(_, .conflict, let reason)? = try mirror(source, server.url()).join() as? WireError else {
+            return XCTFail("it was overwritten")
+        }
         XCTAssertTrue(reason.contains("changed by somebody else"), reason)
-        guard case .refused(_, .notAllowed, _)? = try mirror(source, server.url(), { $0.force = true }).join() as? WireError else { return XCTFail("force") }
+        guard case .refused(_, .notAllowed, _)? = try mirror(source, server.url(), { $0.force = true }).join() as? WireError
+        else { return XCTFail("force") }
         try Data("client push,pull,force **\n".utf8).write(to: URL(fileURLWithPath: rights))
         server.ask(.reload)
         XCTAssertTrue(eventually { server.notes.contains { $0.contains("read again") } })

@@ -34,7 +34,8 @@ final class WireProcessTests: WireTestCase {
 
     private static let senderPoints = ["wire.connected", "wire.step-made", "wire.step-sent", "wire.acknowledged"]
     private static let receiverPoints = [
-        "wire.step-received", "apply.locked", "apply.stored", "apply.flipped", "apply.published", "apply.noted", "wire.before-acknowledgement",
+        "wire.step-received", "apply.locked", "apply.stored", "apply.flipped", "apply.published", "apply.noted",
+        "wire.before-acknowledgement",
     ]
 
     private func sound(_ text: String) throws { try assertSound(replica, text) }
@@ -132,7 +133,8 @@ final class WireProcessTests: WireTestCase {
     private func pipeProgram() throws -> String {
         let path = scratch.file("ssh")
         let program = ChildProcess.products.appendingPathComponent("realm-sync").path
-        let text = "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\nshift\n[ \"$1\" = realm-sync ] || exit 9\nshift\nexec sh -c \"exec '\(program)' $*\"\n"
+        let text =
+            "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\nshift\n[ \"$1\" = realm-sync ] || exit 9\nshift\nexec sh -c \"exec '\(program)' $*\"\n"
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
         return path
@@ -155,7 +157,10 @@ final class WireProcessTests: WireTestCase {
         XCTAssertNil(pull.stop())
         XCTAssertNil(push.stop())
         // A source that is not there, and a program that cannot be started.
-        guard case .refused(_, .notFound, _)? = try mirror("ssh://host\(root)/none.realm", back + "2", wire: { $0.sshProgram = [ssh] }).join() as? WireError
+        guard
+            case .refused(_, .notFound, _)? = try mirror(
+                "ssh://host\(root)/none.realm", back + "2", wire: { $0.sshProgram = [ssh] }
+            ).join() as? WireError
         else { return XCTFail("a file that is not there") }
         let lost = try mirror(source, "ssh://host/x", wire: { $0.sshProgram = [scratch.file("no-such-program")] })
         XCTAssertTrue(eventually { lost.notes.contains { $0.contains("cannot be reached") } }, "\(lost.notes)")

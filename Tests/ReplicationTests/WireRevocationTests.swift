@@ -19,7 +19,9 @@ final class WireRevocationTests: WireTestCase {
     }
 
     private func isRefused(_ error: (any Error)?, _ words: String, line: UInt = #line) {
-        guard case .refused(_, .notAllowed, let reason)? = error as? WireError else { return XCTFail("\(String(describing: error))", line: line) }
+        guard case .refused(_, .notAllowed, let reason)? = error as? WireError else {
+            return XCTFail("\(String(describing: error))", line: line)
+        }
         XCTAssertTrue(reason.contains(words), reason, line: line)
     }
 
@@ -41,7 +43,8 @@ final class WireRevocationTests: WireTestCase {
         server.ask(.reload)
         // Cut off, it comes again, is told why, and ends.
         isRefused(goes.join(), "revoked")
-        XCTAssertTrue(server.notes.contains { $0.contains("cut off") && $0.contains("client") && !$0.contains("other") }, "\(server.notes)")
+        XCTAssertTrue(
+            server.notes.contains { $0.contains("cut off") && $0.contains("client") && !$0.contains("other") }, "\(server.notes)")
         let base = String(aside.dropLast(4))
         let tls = TLSSettings(certificates: .init(certificate: aside, key: base + ".key", authority: certificates + "/ca.crt"))
         isRefused(try mirror(source, server.url(), tls: tls).join(), "revoked")
@@ -67,7 +70,9 @@ final class WireRevocationTests: WireTestCase {
         }
         var tls = settings("client")
         tls.revocations = revoked
-        guard case .notTrusted(_, let reason)? = try mirror(source, server.url(), tls: tls).join() as? WireError else { return XCTFail("believed") }
+        guard case .notTrusted(_, let reason)? = try mirror(source, server.url(), tls: tls).join() as? WireError else {
+            return XCTFail("believed")
+        }
         XCTAssertTrue(reason.contains("revoked"), reason)
         XCTAssertFalse(FileManager.default.fileExists(atPath: replica))
         XCTAssertNil(server.stop())
@@ -103,7 +108,9 @@ final class WireRevocationTests: WireTestCase {
             let process = try ChildProcess(path: program, arguments, workingDirectory: certificates)
             XCTAssertEqual(process.waitForEnd(), 0, process.errors)
         }
-        try write("[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\ndefault_md=sha256\ndefault_crl_days=1\ncrlnumber=crlnumber\n", certificates + "/conf")
+        try write(
+            "[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\ndefault_md=sha256\ndefault_crl_days=1\ncrlnumber=crlnumber\n",
+            certificates + "/conf")
         try write("", certificates + "/index.txt")
         try write("01\n", certificates + "/crlnumber")
         try openssl("ca", "-config", "conf", "-gencrl", "-keyfile", "ca.key", "-cert", "ca.crt", "-out", "crl.pem")
@@ -119,12 +126,17 @@ final class WireRevocationTests: WireTestCase {
         // One that another authority has signed is refused, and all stays as it was.
         let foreign = scratch.file("foreign")
         _ = try CertificateMaker(folder: foreign)
-        for name in ["conf", "index.txt", "crlnumber"] { try FileManager.default.copyItem(atPath: certificates + "/" + name, toPath: foreign + "/" + name) }
+        for name in ["conf", "index.txt", "crlnumber"] {
+            try FileManager.default.copyItem(atPath: certificates + "/" + name, toPath: foreign + "/" + name)
+        }
         let made = try ChildProcess(
-            path: program, ["ca", "-config", "conf", "-gencrl", "-keyfile", "ca.key", "-cert", "ca.crt", "-out", crl], workingDirectory: foreign)
+            path: program, ["ca", "-config", "conf", "-gencrl", "-keyfile", "ca.key", "-cert", "ca.crt", "-out", crl],
+            workingDirectory: foreign)
         XCTAssertEqual(made.waitForEnd(), 0, made.errors)
         server.ask(.reload)
-        XCTAssertTrue(eventually { server.notes.contains { $0.contains("stay as they were") && $0.contains("not signed") } }, "\(server.notes)")
+        XCTAssertTrue(
+            eventually { server.notes.contains { $0.contains("stay as they were") && $0.contains("not signed") } },
+            "\(server.notes)")
         isRefused(try mirror(source, server.url()).join(), "revoked")
         XCTAssertNil(server.stop())
         try store.close()
@@ -139,7 +151,8 @@ final class WireRevocationTests: WireTestCase {
         // A mistake changes nothing.
         try write("client push\n", rights)
         server.ask(.reload)
-        XCTAssertTrue(eventually { server.notes.contains { $0.contains("stay as they were") && $0.contains("line 1") } }, "\(server.notes)")
+        XCTAssertTrue(
+            eventually { server.notes.contains { $0.contains("stay as they were") && $0.contains("line 1") } }, "\(server.notes)")
         var random = SplitMix(seed: 212)
         try change(store, &random)
         reaches(3)
@@ -158,7 +171,8 @@ final class WireRevocationTests: WireTestCase {
         }
         server.ask(.reload)
         XCTAssertTrue(eventually { server.notes.count { $0.contains("were read again") } == 2 }, "\(server.notes)")
-        let again = try mirror(source, server.url(), tls: settings("client", in: scratch.file("fresh")), { $0.endsWhenEqual = true })
+        let again = try mirror(
+            source, server.url(), tls: settings("client", in: scratch.file("fresh")), { $0.endsWhenEqual = true })
         XCTAssertNil(again.join(), "\(again.notes) \(server.notes)")
         try assertReplicaEquals(store)
         XCTAssertNil(server.stop())
@@ -180,7 +194,9 @@ final class WireRevocationTests: WireTestCase {
         reaches(2, "\(push.notes)")
         _ = try secrets("server", [two])
         server.ask(.reload)
-        XCTAssertTrue(eventually { server.server.clientCount.all == 0 && server.notes.contains { $0.contains("cut off") } }, "\(server.notes)")
+        XCTAssertTrue(
+            eventually { server.server.clientCount.all == 0 && server.notes.contains { $0.contains("cut off") } },
+            "\(server.notes)")
         XCTAssertTrue(eventually { push.notes.contains { $0.contains("secret") || $0.contains("not trusted") } }, "\(push.notes)")
         push.stop()
         XCTAssertNil(server.stop())
@@ -194,7 +210,9 @@ final class WireRevocationTests: WireTestCase {
         XCTAssertEqual(rights.bytesPerSecond(.pull, client: "b", name: "y"), 64 << 10)
         XCTAssertEqual(rights.bytesPerSecond(.force, client: "a", name: "y"), 16384)
         XCTAssertNil(rights.bytesPerSecond(.force, client: "b", name: "y"))
-        for text in ["a push,rate= x", "a push,rate=1 x", "a push,rate=99999999999999G x", "a push,rate=-5M x", "a push,rate=5X x"] {
+        for text in [
+            "a push,rate= x", "a push,rate=1 x", "a push,rate=99999999999999G x", "a push,rate=-5M x", "a push,rate=5X x",
+        ] {
             XCTAssertThrowsError(try ServerRights(text: text, path: "r"), text)
         }
     }
@@ -224,7 +242,9 @@ final class WireRevocationTests: WireTestCase {
         for (name, isServer) in [("slow-server.realm", true), ("slow-client.realm", false)] {
             let fast = try serve()
             let begin = SystemCalls.monotonicNanoseconds()
-            let run = try mirror(source, (isServer ? server : fast).url(name), { $0.endsWhenEqual = true }, wire: { if !isServer { $0.bytesPerSecond = 400_000 } })
+            let run = try mirror(
+                source, (isServer ? server : fast).url(name), { $0.endsWhenEqual = true },
+                wire: { if !isServer { $0.bytesPerSecond = 400_000 } })
             XCTAssertNil(run.join(), "\(run.notes)")
             // More than 160 KB, of which a quarter of a second's worth may pass at once.
             XCTAssertGreaterThan(SystemCalls.monotonicNanoseconds() - begin, 100_000_000, name)

@@ -23,7 +23,8 @@ class WireTestCase: MirrorTestCase {
 
     func settings(_ name: String, in folder: String? = nil, authority: String? = nil) -> TLSSettings {
         let base = (folder ?? certificates) + "/" + name
-        return TLSSettings(certificates: .init(certificate: base + ".crt", key: base + ".key", authority: authority ?? certificates + "/ca.crt"))
+        return TLSSettings(
+            certificates: .init(certificate: base + ".crt", key: base + ".key", authority: authority ?? certificates + "/ca.crt"))
     }
 
     func serve(_ change: (inout MirrorServer.Options) -> Void = { _ in }) throws -> ServerThread {
@@ -48,12 +49,15 @@ class WireTestCase: MirrorTestCase {
     }
 
     /// Sources and replicas have the same newest version and the same used bytes in it.
-    func assertReplicaEquals(_ store: Store, _ path: String? = nil, _ text: String = "", file: StaticString = #filePath, line: UInt = #line) throws {
+    func assertReplicaEquals(
+        _ store: Store, _ path: String? = nil, _ text: String = "", file: StaticString = #filePath, line: UInt = #line
+    ) throws {
         let reader = try Store.open(path ?? replica, options { $0.access = .readOnly })
         try assertEqual(store, reader, text, file: file, line: line)
         let transaction = try reader.beginRead()
         let report = try Verifier.verify(
-            memory: transaction.memory, snapshot: transaction.snapshot, form: .inPlace, format: FileHeader.currentFormat, physicalSize: nil, header: nil)
+            memory: transaction.memory, snapshot: transaction.snapshot, form: .inPlace, format: FileHeader.currentFormat,
+            physicalSize: nil, header: nil)
         XCTAssertTrue(report.isSound && report.findings.isEmpty, text, file: file, line: line)
         transaction.end()
         try reader.close()
@@ -61,8 +65,13 @@ class WireTestCase: MirrorTestCase {
 
     func version(of path: String) -> UInt64 { (try? MirrorState.read(replica: path))?.snapshot.version ?? 0 }
 
-    func reaches(_ version: UInt64, at path: String? = nil, _ text: @autoclosure () -> String = "", file: StaticString = #filePath, line: UInt = #line) {
-        let isThere = eventually { self.version(of: path ?? replica) >= version && FileManager.default.fileExists(atPath: path ?? replica) }
+    func reaches(
+        _ version: UInt64, at path: String? = nil, _ text: @autoclosure () -> String = "", file: StaticString = #filePath,
+        line: UInt = #line
+    ) {
+        let isThere = eventually {
+            self.version(of: path ?? replica) >= version && FileManager.default.fileExists(atPath: path ?? replica)
+        }
         XCTAssertTrue(isThere, "\(path ?? replica) does not come to version \(version): \(text())", file: file, line: line)
     }
 }
@@ -138,7 +147,9 @@ class ControlledThread: @unchecked Sendable {
         let limit = Date(timeIntervalSinceNow: seconds)
         condition.lock()
         defer { condition.unlock() }
-        while !isOver { if !condition.wait(until: limit) { return WireError.silent(peer: "the thread under test", seconds: Int(seconds)) } }
+        while !isOver {
+            if !condition.wait(until: limit) { return WireError.silent(peer: "the thread under test", seconds: Int(seconds)) }
+        }
         return failure
     }
 }
@@ -152,7 +163,9 @@ final class RunThread: ControlledThread, @unchecked Sendable {
         options.onMessage = { [weak self] in self?.note($0) }
         let final = options
         start { [self] in
-            try MirrorRun.run(from: from, to: to, options: final, wire: wire, onStatus: { status in self.locked { self.picture = status } }) {
+            try MirrorRun.run(
+                from: from, to: to, options: final, wire: wire, onStatus: { status in self.locked { self.picture = status } }
+            ) {
                 self.control($0, $1)
             }
         }

@@ -14,10 +14,14 @@ final class WireTrustTests: WireTestCase {
     }
 
     /// What a push ends with that is not allowed to succeed.
-    private func refusal(_ url: String, _ tls: TLSSettings, file: StaticString = #filePath, line: UInt = #line) throws -> WireError? {
+    private func refusal(_ url: String, _ tls: TLSSettings, file: StaticString = #filePath, line: UInt = #line) throws
+        -> WireError?
+    {
         let run = try mirror(source, url, tls: tls, { $0.endsWhenEqual = true })
         let error = run.join(seconds: 15)
-        if run.notes.count > 5 || error is WireError == false || "\(String(describing: error))".contains("under test") { XCTFail("\(String(describing: error)) \(run.notes.prefix(3))", file: file, line: line) }
+        if run.notes.count > 5 || error is WireError == false || "\(String(describing: error))".contains("under test") {
+            XCTFail("\(String(describing: error)) \(run.notes.prefix(3))", file: file, line: line)
+        }
         run.ask(.stop)
         return error as? WireError
     }
@@ -35,7 +39,7 @@ final class WireTrustTests: WireTestCase {
         try maker.make(.server, name: "elsewhere", hosts: ["192.0.2.1", "example.org"])
         try maker.make(.server, name: "outdated", hosts: ["127.0.0.1"], days: 1, validFrom: -3 * 86_400)
         func expectNotTrusted(_ tls: TLSSettings, _ url: String, _ words: [String], line: UInt = #line) throws {
-                let found = try refusal(url, tls, line: line)
+            let found = try refusal(url, tls, line: line)
             guard case .notTrusted(_, let reason)? = found else { return XCTFail("\(String(describing: found))", line: line) }
             XCTAssertTrue(words.contains { reason.contains($0) }, reason, line: line)
         }
@@ -96,9 +100,14 @@ final class WireTrustTests: WireTestCase {
         let first = try mirror(source, server.url("a/x.realm"), tls: alpha, { $0.endsWhenEqual = true })
         XCTAssertNil(first.join(seconds: 10), "\(first.notes) \(server.notes)")
         try assertReplicaEquals(store, root + "/a/x.realm")
-        guard case .refused(_, .notAllowed, _)? = try refusal(server.url("b/x.realm"), alpha) else { return XCTFail("a name of beta") }
+        guard case .refused(_, .notAllowed, _)? = try refusal(server.url("b/x.realm"), alpha) else {
+            return XCTFail("a name of beta")
+        }
         for (name, text) in [("wrong", "alpha:\(two)"), ("unknown", "gamma:\(one)")] {
-            guard case .notTrusted(_, let reason)? = try refusal(server.url("a/y.realm"), TLSSettings(sharedSecrets: secretFile(name, text))) else {
+            guard
+                case .notTrusted(_, let reason)? = try refusal(
+                    server.url("a/y.realm"), TLSSettings(sharedSecrets: secretFile(name, text)))
+            else {
                 return XCTFail(name)
             }
             XCTAssertTrue(reason.contains("secret") || reason.contains("psk"), reason)
@@ -144,13 +153,17 @@ final class WireTrustTests: WireTestCase {
         try FileManager.default.createDirectory(atPath: root + "/folder.realm", withIntermediateDirectories: true)
         let before = try FileManager.default.contentsOfDirectory(atPath: outside).sorted()
         let names = [
-            "../outside/x.realm", "a/../../outside/x.realm", "/etc/x.realm", "./x.realm", "a//x.realm", "link/x.realm", "link/y.realm", "file.realm",
-            "dangling.realm", "pipe.realm", "folder.realm", "..", "x.realm.lock", "x.realm.management/mirror.state", String(repeating: "n", count: 300),
+            "../outside/x.realm", "a/../../outside/x.realm", "/etc/x.realm", "./x.realm", "a//x.realm", "link/x.realm",
+            "link/y.realm", "file.realm",
+            "dangling.realm", "pipe.realm", "folder.realm", "..", "x.realm.lock", "x.realm.management/mirror.state",
+            String(repeating: "n", count: 300),
         ]
         for name in names {
             for isPush in [true, false] {
                 let back = scratch.file("back.realm")
-                let run = isPush ? try mirror(source, server.url(name), { $0.endsWhenEqual = true })
+                let run =
+                    isPush
+                    ? try mirror(source, server.url(name), { $0.endsWhenEqual = true })
                     : try mirror(server.url(name), back, { $0.endsWhenEqual = true })
                 guard case .refused(_, .badName, _)? = run.join(seconds: 15) as? WireError else {
                     XCTFail("\(name) \(isPush ? "push" : "pull"): \(run.notes)")
@@ -160,7 +173,8 @@ final class WireTrustTests: WireTestCase {
                 XCTAssertFalse(FileManager.default.fileExists(atPath: back), name)
             }
         }
-        guard case .refused(_, .notFound, _)? = try mirror(server.url("none.realm"), scratch.file("n.realm")).join() as? WireError else {
+        guard case .refused(_, .notFound, _)? = try mirror(server.url("none.realm"), scratch.file("n.realm")).join() as? WireError
+        else {
             return XCTFail("a file that is not there")
         }
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: outside).sorted(), before)
@@ -171,7 +185,8 @@ final class WireTrustTests: WireTestCase {
     // MARK: Bad clients
 
     private func raw(_ server: ServerThread) throws -> Int32 {
-        try SystemCalls.connect(to: SystemCalls.addresses(host: "127.0.0.1", port: server.port), milliseconds: 3000, isStopped: { false })
+        try SystemCalls.connect(
+            to: SystemCalls.addresses(host: "127.0.0.1", port: server.port), milliseconds: 3000, isStopped: { false })
     }
 
     /// True when the other side has ended the connection within some seconds.
@@ -234,16 +249,24 @@ final class WireTrustTests: WireTestCase {
             do {
                 try body(channel)
                 while true { _ = try channel.next(milliseconds: 8000) }
-            } catch WireError.refused(_, let found, let reason) { XCTAssertEqual(found, code, "\(text): \(reason)", line: line) } catch WireError.closed {
+            } catch WireError.refused(_, let found, let reason) {
+                XCTAssertEqual(found, code, "\(text): \(reason)", line: line)
+            } catch WireError.closed {
                 // Where the refusal was lost because we were still writing, the end is enough.
             } catch { XCTFail("\(text): \(error)", line: line) }
         }
-        func send(_ channel: FrameChannel, _ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try channel.stream.write($0, isStopped: { false }) } }
+        func send(_ channel: FrameChannel, _ bytes: [UInt8]) throws {
+            try bytes.withUnsafeBytes { try channel.stream.write($0, isStopped: { false }) }
+        }
         try expect(.idle, "says nothing") { _ in }
-        try expect(.malformed, "random bytes") { try send($0, (0..<64).map { UInt8($0) }.map { $0 == 1 || $0 == 2 || $0 == 3 ? 0 : $0 }) }
+        try expect(.malformed, "random bytes") {
+            try send($0, (0..<64).map { UInt8($0) }.map { $0 == 1 || $0 == 2 || $0 == 3 ? 0 : $0 })
+        }
         try expect(.tooLarge, "an oversize first message") { try send($0, [0, 0, 1, 0, 1]) }
         try expect(.malformed, "no greeting") { try $0.send(.pong) }
-        try expect(.version, "another version") { try $0.send(.hello(.init(version: 9, direction: .push, name: "x", source: "y"))) }
+        try expect(.version, "another version") {
+            try $0.send(.hello(.init(version: 9, direction: .push, name: "x", source: "y")))
+        }
         try expect(.malformed, "an answer that nobody asked for") { channel in
             try channel.send(hello())
             _ = try channel.next()

@@ -24,7 +24,8 @@ final class BPlusTreeTests: XCTestCase {
 
     /// 2500 integers as appended: three children in compact form.
     func testCompactForm() throws {
-        let root = image.inner(first: 2 * 1000 + 1, children: [leaf(0..<1000), leaf(1000..<2000), leaf(2000..<2500)], total: 2500)
+        let root = image.inner(
+            first: 2 * 1000 + 1, children: [leaf(0..<1000), leaf(1000..<2000), leaf(2000..<2500)], total: 2500)
         let tree = try BPlusTree<IntLeaf>(memory, root)
         XCTAssertEqual(try values(tree), Array(0..<2500))
         for index in [0, 999, 1000, 1999, 2000, 2499] { XCTAssertEqual(try tree.value(at: index), Int64(index)) }
@@ -58,8 +59,11 @@ final class BPlusTreeTests: XCTestCase {
     func testContextFlagOfTheRoot() throws {
         XCTAssertTrue(try BPlusTree<KeyLeaf>(memory, image.integers([-2, 5], flags: 0x20)).rootHasContext)
         let stale = image.integers([1, 2], flags: 0x20), fresh = image.integers([3])
-        XCTAssertFalse(try BPlusTree<KeyLeaf>(memory, image.inner(first: 2 * 2 + 1, children: [stale, fresh], total: 3)).rootHasContext)
-        XCTAssertTrue(try BPlusTree<KeyLeaf>(memory, image.inner(first: 2 * 2 + 1, children: [stale, fresh], total: 3, flags: 0x20)).rootHasContext)
+        XCTAssertFalse(
+            try BPlusTree<KeyLeaf>(memory, image.inner(first: 2 * 2 + 1, children: [stale, fresh], total: 3)).rootHasContext)
+        XCTAssertTrue(
+            try BPlusTree<KeyLeaf>(memory, image.inner(first: 2 * 2 + 1, children: [stale, fresh], total: 3, flags: 0x20))
+                .rootHasContext)
     }
 
     func testDamagedInnerNodesThrow() throws {

@@ -49,24 +49,32 @@ final class ChangesetTests: XCTestCase {
         writer.collectionInsert(1, list)
         writer.collectionInsert(0, dictionary)
         writer.collectionErase(0, dictionary)
-        XCTAssertEqual(writer.bytes, [
-            0x0A, 0x00, 0x00, 0x0D, 0x87, 0x80, 0x98, 0x20, 0x00, 0x1E, 0x87, 0x80, 0x98, 0x20, 0x00, 0x1F, 0x00, 0x1F, 0x01,
-            0x2D, 0x87, 0x80, 0x98, 0x20, 0x00, 0x01, 0x49, 0x1F, 0x00, 0x23, 0x00,
-        ])
+        XCTAssertEqual(
+            writer.bytes,
+            [
+                0x0A, 0x00, 0x00, 0x0D, 0x87, 0x80, 0x98, 0x20, 0x00, 0x1E, 0x87, 0x80, 0x98, 0x20, 0x00, 0x1F, 0x00, 0x1F, 0x01,
+                0x2D, 0x87, 0x80, 0x98, 0x20, 0x00, 0x01, 0x49, 0x1F, 0x00, 0x23, 0x00,
+            ])
         XCTAssertEqual(try instructions(writer.bytes)[5], .selectCollection(column, object, salts: [-10]))
     }
 
     func testDamagedChangesetsThrowAndNeverTrap() throws {
         let bad: [[UInt8]] = [
             [14], [15], [23], [34], [99], [255], [10], [10, 1, 0], [11], [10, 0, 0x40], [31, 0x40], [45, 0, 0, 0xFF, 0x7F, 0x01],
-            [1] + [UInt8](repeating: 0xFF, count: 12), [11] + [UInt8](repeating: 0xFF, count: 10) + [0x01], [37, 2, 5, 1], [37, 1, 0, 0], [45, 0, 0, 0x40],
+            [1] + [UInt8](repeating: 0xFF, count: 12), [11] + [UInt8](repeating: 0xFF, count: 10) + [0x01], [37, 2, 5, 1],
+            [37, 1, 0, 0], [45, 0, 0, 0x40],
             [1, 0x80, 0x80, 0x80, 0x80, 0x20],
         ]
         for bytes in bad { XCTAssertThrowsError(try instructions(bytes), "\(bytes)") }
-        XCTAssertThrowsError(try [UInt8]([11, 0]).withUnsafeBytes { var c = ChangeCollector(); try c.add($0) }, "no table selected")
+        XCTAssertThrowsError(
+            try [UInt8]([11, 0]).withUnsafeBytes {
+                var c = ChangeCollector(); try c.add($0)
+            }, "no table selected")
         var random = SplitMix(seed: 7)
         for _ in 0..<20_000 {
-            let bytes = (0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next() % 3 == 0 ? random.next() : random.next() % 46) }
+            let bytes = (0..<Int(random.next() % 40)).map { _ in
+                UInt8(truncatingIfNeeded: random.next() % 3 == 0 ? random.next() : random.next() % 46)
+            }
             _ = try? instructions(bytes)
             bytes.withUnsafeBytes { p in
                 var c = ChangeCollector(collectsAllCollections: true)
@@ -129,12 +137,15 @@ final class ChangesetTests: XCTestCase {
                 for d in Array(change.deletions).reversed() { result.remove(at: d) }
                 for i in change.insertions { result.insert(nil, at: i) }
                 XCTAssertEqual(result.count, new.count, "\(name), round \(round)")
-                for (i, element) in result.enumerated() where element != nil { XCTAssertEqual(element, new[i], "\(name), round \(round)") }
+                for (i, element) in result.enumerated() where element != nil {
+                    XCTAssertEqual(element, new[i], "\(name), round \(round)")
+                }
                 for move in change.moves {
                     XCTAssertEqual(old[move.from], new[move.to], "\(name), round \(round)")
                     XCTAssertTrue(change.deletions.contains(move.from) && change.insertions.contains(move.to))
                 }
-                XCTAssertEqual(change.modificationsOld.map { old[$0] }, change.modificationsNew.map { new[$0] }, "\(name), round \(round)")
+                XCTAssertEqual(
+                    change.modificationsOld.map { old[$0] }, change.modificationsNew.map { new[$0] }, "\(name), round \(round)")
                 XCTAssertTrue(change.modificationsNew.allSatisfy { modified.contains(new[$0]) })
             }
         }
@@ -154,10 +165,12 @@ final class ChangesetTests: XCTestCase {
             for i in change.insertions { result.insert(nil, at: i) }
             XCTAssertEqual(result.count, new.count)
             for (i, element) in result.enumerated() where element != nil { XCTAssertEqual(element, new[i]) }
-            XCTAssertEqual(Set(change.modificationsNew.map { new[$0] }), modified.filter { key in
-                guard let n = new.firstIndex(of: key) else { return false }
-                return !change.insertions.contains(n)
-            })
+            XCTAssertEqual(
+                Set(change.modificationsNew.map { new[$0] }),
+                modified.filter { key in
+                    guard let n = new.firstIndex(of: key) else { return false }
+                    return !change.insertions.contains(n)
+                })
         }
     }
 

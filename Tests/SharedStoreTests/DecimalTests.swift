@@ -8,8 +8,10 @@ final class DecimalTests: XCTestCase {
     func testTextAsTheOriginalWritesIt() throws {
         let examples = [
             ("0", "0"), ("-0", "-0"), ("0E+5", "0E5"), ("0.000", "0E-3"), ("0.1", "1E-1"), ("0.001", "1E-3"), ("0.5", "5E-1"),
-            ("1E1", "1E1"), ("10E1", "1.0E2"), ("12E3", "1.2E4"), ("123E20", "1.23E22"), ("1E6111", "1E6111"), ("1E-6176", "1E-6176"),
-            ("1.5", "1.5"), ("1.00", "1.00"), ("100", "100"), ("123.456", "123.456"), ("00012.50", "12.50"), ("-1.5E-200", "-1.5E-200"),
+            ("1E1", "1E1"), ("10E1", "1.0E2"), ("12E3", "1.2E4"), ("123E20", "1.23E22"), ("1E6111", "1E6111"),
+            ("1E-6176", "1E-6176"),
+            ("1.5", "1.5"), ("1.00", "1.00"), ("100", "100"), ("123.456", "123.456"), ("00012.50", "12.50"),
+            ("-1.5E-200", "-1.5E-200"),
             ("1234567890123456789012345678901234", "+1234567890123456789012345678901234E+0"),
             ("1234567890123456789012345678901234E-40", "+1234567890123456789012345678901234E-40"),
             ("-1234567890123456789012345678901234E5967", "-1234567890123456789012345678901234E+5967"),
@@ -22,7 +24,10 @@ final class DecimalTests: XCTestCase {
     }
 
     func testTextThatIsNoNumberIsRefused() {
-        for text in ["", "+", "-", ".", "e5", ".e5", "1e", "1e+", "1.2.3", "1 ", " 1", "1x", "0x10", "infinit", "nanny", "--1", "1e5.5", "1,5", "١"] {
+        for text in [
+            "", "+", "-", ".", "e5", ".e5", "1e", "1e+", "1.2.3", "1 ", " 1", "1x", "0x10", "infinit", "nanny", "--1", "1e5.5",
+            "1,5", "١",
+        ] {
             XCTAssertNil(Decimal128Bits(text), text)
         }
     }
@@ -32,7 +37,10 @@ final class DecimalTests: XCTestCase {
         let ties = [
             ("12345678901234567890123456789012345", "1234567890123456789012345678901234E1"),
             ("12345678901234567890123456789012355", "1234567890123456789012345678901236E1"),
-            ("12345678901234567890123456789012345" + String(repeating: "0", count: 60) + "1", "1234567890123456789012345678901235E62"),
+            (
+                "12345678901234567890123456789012345" + String(repeating: "0", count: 60) + "1",
+                "1234567890123456789012345678901235E62"
+            ),
             ("0." + String(repeating: "0", count: 100) + "25", "25E-102"),
         ]
         for (text, expected) in ties { XCTAssertEqual(Decimal128Bits(text), Decimal128Bits(expected), text) }
@@ -70,10 +78,12 @@ final class DecimalTests: XCTestCase {
         XCTAssertEqual(Decimal128Bits(Float(0.1)).description, "1.000000E-1")
         XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(1.7999999999999998), Decimal128Bits("1.8")!), 0)
         XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(0.99999999999999994), Decimal128Bits("1")!), 0)
-        XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(0.9999999999999999), Decimal128Bits("1")!), 0, "rounds up to one digit more")
+        XCTAssertEqual(
+            Decimal128Bits.compare(Decimal128Bits(0.9999999999999999), Decimal128Bits("1")!), 0, "rounds up to one digit more")
         XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(Float(16_777_216)), Decimal128Bits("16777220")!), 0)
         XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(1e300), Decimal128Bits("1E300")!), 0)
-        XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(Double.leastNonzeroMagnitude), Decimal128Bits("4.94065645841247E-324")!), 0)
+        XCTAssertEqual(
+            Decimal128Bits.compare(Decimal128Bits(Double.leastNonzeroMagnitude), Decimal128Bits("4.94065645841247E-324")!), 0)
         XCTAssertEqual(Decimal128Bits.compare(Decimal128Bits(-2.5), Decimal128Bits("-2.5")!), 0)
         XCTAssertEqual(Decimal128Bits(0.0), .zero)
         XCTAssertEqual(Decimal128Bits(Double.infinity), .infinity)
@@ -102,8 +112,11 @@ final class DecimalTests: XCTestCase {
     }
 
     func testOrderIsByValueAndNaNsComeFirst() {
-        let ascending = ["-nan", "-inf", "-1E10", "-2", "-1.5", "-1E-10", "0", "1E-6176", "0.001", "1", "1.5", "18446744073709551616", "1E30", "inf"]
-            .map { Decimal128Bits($0)! }
+        let ascending = [
+            "-nan", "-inf", "-1E10", "-2", "-1.5", "-1E-10", "0", "1E-6176", "0.001", "1", "1.5", "18446744073709551616", "1E30",
+            "inf",
+        ]
+        .map { Decimal128Bits($0)! }
         for (i, a) in ascending.enumerated() {
             for (j, b) in ascending.enumerated() {
                 XCTAssertEqual(Decimal128Bits.compare(a, b).signum(), (i - j).signum(), "\(a) \(b)")
@@ -128,11 +141,13 @@ final class DecimalTests: XCTestCase {
             func value() -> Decimal128Bits {
                 Decimal128Bits(
                     low: random.next() >> (random.next() % 64),
-                    high: random.next() & 1 << 63 | (0x3040 >> 1 &+ random.next() % 3) << 49 | (random.next() % 4 == 0 ? random.next() % 9 : 0))
+                    high: random.next() & 1 << 63 | (0x3040 >> 1 &+ random.next() % 3) << 49
+                        | (random.next() % 4 == 0 ? random.next() % 9 : 0))
             }
             let a = value(), b = value()
             var status: UInt32 = 0
-            let expected = __bid128_quiet_less(a.bid, b.bid, &status) != 0 ? -1 : Int(__bid128_quiet_greater(a.bid, b.bid, &status))
+            let expected =
+                __bid128_quiet_less(a.bid, b.bid, &status) != 0 ? -1 : Int(__bid128_quiet_greater(a.bid, b.bid, &status))
             XCTAssertEqual(Decimal128Bits.compare(a, b), expected, "\(a) \(b)")
         }
     }
@@ -148,7 +163,9 @@ final class DecimalTests: XCTestCase {
             var status: UInt32 = 0
             let short = Decimal128Bits(__bid32_to_bid128(UInt32(truncatingIfNeeded: bits), &status))
             let long = Decimal128Bits(__bid64_to_bid128(bits, &status))
-            for (ours, theirs) in [(DecimalEncoding.fromBID32(UInt32(truncatingIfNeeded: bits)), short), (DecimalEncoding.fromBID64(bits), long)] {
+            for (ours, theirs) in [
+                (DecimalEncoding.fromBID32(UInt32(truncatingIfNeeded: bits)), short), (DecimalEncoding.fromBID64(bits), long),
+            ] {
                 if theirs.isNaN {
                     XCTAssertTrue(ours.isNaN)
                     XCTAssertEqual(ours.isNegative, theirs.isNegative)
@@ -164,8 +181,10 @@ final class DecimalTests: XCTestCase {
 
     func testRequiredWidthsAsObserved() {
         let widths: [(String, clear: Int, set: Int)] = [
-            ("0", 4, 0), ("-0", 4, 0), ("0.00", 4, 4), ("0E+1", 4, 4), ("1", 4, 4), ("-1.5", 4, 4), ("8388607", 4, 4), ("8388608", 8, 8),
-            ("1E90", 4, 4), ("1E91", 8, 8), ("1E-90", 4, 4), ("1E-91", 8, 8), ("9007199254740991", 8, 8), ("9007199254740992", 16, 16),
+            ("0", 4, 0), ("-0", 4, 0), ("0.00", 4, 4), ("0E+1", 4, 4), ("1", 4, 4), ("-1.5", 4, 4), ("8388607", 4, 4),
+            ("8388608", 8, 8),
+            ("1E90", 4, 4), ("1E91", 8, 8), ("1E-90", 4, 4), ("1E-91", 8, 8), ("9007199254740991", 8, 8),
+            ("9007199254740992", 16, 16),
             ("1E369", 8, 8), ("1E370", 16, 16), ("1E-369", 8, 8), ("1E-370", 16, 16), ("inf", 16, 16), ("nan", 16, 16),
             ("18446744073709551616", 16, 16),
         ]

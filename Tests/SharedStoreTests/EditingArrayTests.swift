@@ -37,11 +37,15 @@ final class EditingArrayTests: XCTestCase {
 
     func testWidthIsTheSmallestThatHoldsTheValue() {
         let signed: [(Int64, Int)] = [
-            (0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (15, 3), (16, 4), (127, 4), (128, 5), (-1, 4), (-128, 4), (-129, 5), (32767, 5),
-            (32768, 6), (-32768, 5), (-32769, 6), (1 << 31 - 1, 6), (1 << 31, 7), (-1 << 31, 6), (-1 << 31 - 1, 7), (.max, 7), (.min, 7),
+            (0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (15, 3), (16, 4), (127, 4), (128, 5), (-1, 4), (-128, 4), (-129, 5),
+            (32767, 5),
+            (32768, 6), (-32768, 5), (-32769, 6), (1 << 31 - 1, 6), (1 << 31, 7), (-1 << 31, 6), (-1 << 31 - 1, 7), (.max, 7),
+            (.min, 7),
         ]
         for (value, code) in signed { XCTAssertEqual(SignedCoding.widthCode(value), code, "\(value)") }
-        let unsigned: [(Int64, Int)] = [(0, 4), (255, 4), (256, 5), (65535, 5), (65536, 6), (1 << 32 - 1, 6), (1 << 32, 7), (-1, 7)]
+        let unsigned: [(Int64, Int)] = [
+            (0, 4), (255, 4), (256, 5), (65535, 5), (65536, 6), (1 << 32 - 1, 6), (1 << 32, 7), (-1, 7),
+        ]
         for (value, code) in unsigned { XCTAssertEqual(UnsignedCoding.widthCode(value), code, "\(value)") }
     }
 
@@ -127,7 +131,8 @@ final class EditingArrayTests: XCTestCase {
             var model: [Int64] = []
             func value() -> Int64 {
                 let v = randomValue(&random, bits: 0...bits)
-                return isUnsigned || bits < 8 ? Int64(bitPattern: UInt64(bitPattern: v) & (bits == 64 ? .max : (1 << UInt64(bits)) - 1)) : v
+                return isUnsigned || bits < 8
+                    ? Int64(bitPattern: UInt64(bitPattern: v) & (bits == 64 ? .max : (1 << UInt64(bits)) - 1)) : v
             }
             for _ in 0..<150 {
                 let v = value()
@@ -151,7 +156,8 @@ final class EditingArrayTests: XCTestCase {
                     let start = Int.random(in: 0...model.count, using: &random)
                     let other = try Editor.create(tree.arena, count: 2, value: 9)
                     let (source, target) = try Editor.moveTail(tree.arena, from: tree.root, at: start, to: other)
-                    XCTAssertEqual(try ReachableNodes(tree.memory, tree.arena, [source, target]).arenaBytes, tree.arena.liveBytes)
+                    XCTAssertEqual(
+                        try ReachableNodes(tree.memory, tree.arena, [source, target]).arenaBytes, tree.arena.liveBytes)
                     let (emptied, whole) = try Editor.moveTail(tree.arena, from: target, at: 2, to: source)
                     try tree.arena.release(emptied)
                     tree.root = whole
@@ -165,7 +171,8 @@ final class EditingArrayTests: XCTestCase {
                     }
                 }
                 let node = try tree.memory.node(tree.root)
-                XCTAssertEqual((0..<node.count).map { Coding.load(node.payload, Int(node.flags & 7), $0) }, model, "round \(round)")
+                XCTAssertEqual(
+                    (0..<node.count).map { Coding.load(node.payload, Int(node.flags & 7), $0) }, model, "round \(round)")
                 XCTAssertGreaterThanOrEqual(Int(node.flags & 7), model.map(Coding.widthCode).max() ?? 0)
             }
             try tree.assertNothingLeaks()

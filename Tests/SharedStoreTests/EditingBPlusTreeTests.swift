@@ -182,7 +182,9 @@ final class EditingBPlusTreeTests: XCTestCase {
         for isCompact in [true, false] {
             let tree = try EditedTree { arena in
                 let root = try arena.makeRefs(flags: 0xC0, count: 1502)
-                for child in 1...1500 { arena.setElement(root, child, try ArrayEditor.create(arena, count: 2, value: Int64(child))) }
+                for child in 1...1500 {
+                    arena.setElement(root, child, try ArrayEditor.create(arena, count: 2, value: Int64(child)))
+                }
                 if isCompact {
                     arena.setElement(root, 0, Arena.tag(2))
                 } else {

@@ -25,7 +25,9 @@ func assertClusterShape(
             XCTAssertLessThanOrEqual(keys.count, 256, file: file, line: line)
             if !isRoot { XCTAssertGreaterThan(keys.count, 0, "empty leaf", file: file, line: line) }
             for column in columns {
-                XCTAssertEqual(try ColumnLeafEditor.count(arena, column, try node.requiredRef(1 + column.leafIndex)), keys.count, "\(column.kind)", file: file, line: line)
+                XCTAssertEqual(
+                    try ColumnLeafEditor.count(arena, column, try node.requiredRef(1 + column.leafIndex)), keys.count,
+                    "\(column.kind)", file: file, line: line)
             }
             return keys
         }
@@ -45,8 +47,11 @@ func assertClusterShape(
         XCTAssertEqual(offsets.first, 0, file: file, line: line)
         var keys: [UInt64] = []
         for child in 0..<count {
-            let below = try walk(try node.requiredRef(3 + child), level: depth - 1, offset: offset &+ offsets[child], isRoot: false)
-            if child + 1 < count, let last = below.last { XCTAssertLessThan(last, offset &+ offsets[child + 1], file: file, line: line) }
+            let below = try walk(
+                try node.requiredRef(3 + child), level: depth - 1, offset: offset &+ offsets[child], isRoot: false)
+            if child + 1 < count, let last = below.last {
+                XCTAssertLessThan(last, offset &+ offsets[child + 1], file: file, line: line)
+            }
             keys += below
         }
         XCTAssertEqual(try node.tagged(2), keys.count, file: file, line: line)
@@ -93,8 +98,11 @@ final class EditingClusterTreeTests: XCTestCase {
             XCTAssertEqual(reader.count, keys.count, file: file, line: line)
             for key in keys {
                 guard let row = try reader.find(ObjectKey(key)) else { XCTFail("no \(key)", file: file, line: line); continue }
-                XCTAssertEqual(try IntLeaf(tree.memory, try row.cluster.requiredRef(1)).value(row.index), key &* 3, file: file, line: line)
-                XCTAssertEqual(try StringLeaf(tree.memory, try row.cluster.requiredRef(3)).value(row.index), text(key), file: file, line: line)
+                XCTAssertEqual(
+                    try IntLeaf(tree.memory, try row.cluster.requiredRef(1)).value(row.index), key &* 3, file: file, line: line)
+                XCTAssertEqual(
+                    try StringLeaf(tree.memory, try row.cluster.requiredRef(3)).value(row.index), text(key), file: file,
+                    line: line)
             }
             try tree.assertNothingLeaks(file: file, line: line)
         }
@@ -113,7 +121,9 @@ final class EditingClusterTreeTests: XCTestCase {
         XCTAssertEqual(leaf.unchecked(0), 1)
         XCTAssertEqual(leaf.unchecked(2), 0, "no column has leaf index 1")
         let bare = try EditedTree { try ClusterTreeEditor($0, columns: []).create() }
-        XCTAssertEqual(try bare.scratch.committed(bare.root).scratch.nodeBytes(24), [0x41, 0x41, 0x41, 0x41, 0x41, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0])
+        XCTAssertEqual(
+            try bare.scratch.committed(bare.root).scratch.nodeBytes(24),
+            [0x41, 0x41, 0x41, 0x41, 0x41, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0])
         try objects.check()
     }
 
@@ -162,7 +172,8 @@ final class EditingClusterTreeTests: XCTestCase {
         for key in 0..<2 { try objects.insert(Int64(key)) }
         try objects.erase(0)
         let leaf = try objects.tree.memory.node(objects.tree.root)
-        XCTAssertEqual(try objects.tree.scratch.nodeBytes(try leaf.requiredRef(0)).prefix(9), [0x41, 0x41, 0x41, 0x41, 0x04, 0, 0, 1, 1])
+        XCTAssertEqual(
+            try objects.tree.scratch.nodeBytes(try leaf.requiredRef(0)).prefix(9), [0x41, 0x41, 0x41, 0x41, 0x04, 0, 0, 1, 1])
         try objects.check()
         try objects.insert(2)
         try objects.check()
@@ -263,9 +274,12 @@ final class EditingClusterTreeTests: XCTestCase {
 
     func testColumnsOfEveryKindAreAddedWithTheirDefaultAndRemoved() throws {
         let kinds: [(ColumnLeafKind, Bool)] = [
-            (.int, false), (.nullableInt, true), (.bool, false), (.bool, true), (.float, false), (.double, true), (.timestamp, false),
-            (.timestamp, true), (.decimal, false), (.decimal, true), (.objectId, false), (.uuid, true), (.string, false), (.string, true),
-            (.enumString, false), (.binary, false), (.binary, true), (.link, true), (.mixed, true), (.collection, false), (.backlink, false),
+            (.int, false), (.nullableInt, true), (.bool, false), (.bool, true), (.float, false), (.double, true),
+            (.timestamp, false),
+            (.timestamp, true), (.decimal, false), (.decimal, true), (.objectId, false), (.uuid, true), (.string, false),
+            (.string, true),
+            (.enumString, false), (.binary, false), (.binary, true), (.link, true), (.mixed, true), (.collection, false),
+            (.backlink, false),
         ]
         var columns: [ClusterColumn] = []
         let tree = try EditedTree { try ClusterTreeEditor($0, columns: []).create() }
@@ -301,7 +315,8 @@ final class EditingClusterTreeTests: XCTestCase {
         let rest = [objects.columns[1]]
         try assertClusterShape(objects.tree.arena, objects.tree.root, columns: rest)
         try ClusterTree(objects.tree.memory, objects.tree.root).forEachLeaf { XCTAssertEqual($0.node.unchecked(1), 0) }
-        try ClusterTreeEditor(objects.tree.arena, columns: rest).addColumn(&objects.tree.root, ClusterColumn(leafIndex: 0, kind: .nullableInt, isNullable: true))
+        try ClusterTreeEditor(objects.tree.arena, columns: rest).addColumn(
+            &objects.tree.root, ClusterColumn(leafIndex: 0, kind: .nullableInt, isNullable: true))
         try objects.tree.assertNothingLeaks()
     }
 
@@ -310,11 +325,15 @@ final class EditingClusterTreeTests: XCTestCase {
         for key in 0..<1000 { try objects.insert(Int64(key)) }
         try objects.tree.commit()
         let arena = objects.tree.arena
-        guard let place = try objects.editor.makeRowWritable(&objects.tree.root, ObjectKey(600)) else { return XCTFail("600 is there") }
+        guard let place = try objects.editor.makeRowWritable(&objects.tree.root, ObjectKey(600)) else {
+            return XCTFail("600 is there")
+        }
         XCTAssertEqual(arena.released.count, 2, "root and one leaf")
         XCTAssertEqual(place.row, 600 - 512)
         let root = objects.tree.root
-        guard let again = try objects.editor.makeRowWritable(&objects.tree.root, ObjectKey(601)) else { return XCTFail("601 is there") }
+        guard let again = try objects.editor.makeRowWritable(&objects.tree.root, ObjectKey(601)) else {
+            return XCTFail("601 is there")
+        }
         XCTAssertEqual([again.leaf, objects.tree.root, arena.released.count], [place.leaf, root, 2])
         try objects.check()
     }
@@ -339,7 +358,9 @@ final class EditingClusterTreeTests: XCTestCase {
             try damaged { $0.setElement(try $0.child($1, 3), 0, try UnsignedArrayEditor.create($0, count: 300, value: 0)) },
         ]
         for (index, objects) in trees.enumerated() {
-            XCTAssertThrowsError(try objects.editor.insert(&objects.tree.root, ObjectKey(1)), "\(index)") { XCTAssertTrue($0 is FormatError) }
+            XCTAssertThrowsError(try objects.editor.insert(&objects.tree.root, ObjectKey(1)), "\(index)") {
+                XCTAssertTrue($0 is FormatError)
+            }
         }
     }
 }

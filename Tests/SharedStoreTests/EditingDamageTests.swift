@@ -29,7 +29,8 @@ final class EditingDamageTests: XCTestCase {
             var bytes = bytes
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 guard let node = nodes.randomElement(using: &random) else { continue }
-                let offset = Bool.random(using: &random) ? Int.random(in: 4...7, using: &random) : Int.random(in: 8...40, using: &random)
+                let offset =
+                    Bool.random(using: &random) ? Int.random(in: 4...7, using: &random) : Int.random(in: 8...40, using: &random)
                 guard node + offset < bytes.count else { continue }
                 switch Int.random(in: 0..<4, using: &random) {
                 case 0: bytes[node + offset] = UInt8.random(in: 0...255, using: &random)
@@ -64,7 +65,10 @@ final class EditingDamageTests: XCTestCase {
         }
     }
 
-    private func sweep(_ image: Image, seed: UInt64, rounds: Int = 400, name: String = #function, _ edit: (Arena, inout Int, inout SplitMix) throws -> Void) throws {
+    private func sweep(
+        _ image: Image, seed: UInt64, rounds: Int = 400, name: String = #function,
+        _ edit: (Arena, inout Int, inout SplitMix) throws -> Void
+    ) throws {
         var random = generator(seed, name)
         var failures = 0
         for _ in 0..<rounds {
@@ -77,14 +81,17 @@ final class EditingDamageTests: XCTestCase {
                     break
                 }
             }
-            let after = try [UInt8](UnsafeRawBufferPointer(start: scratch.memory.bytes(at: 24, length: file.count - 24), count: file.count - 24))
+            let after = try [UInt8](
+                UnsafeRawBufferPointer(start: scratch.memory.bytes(at: 24, length: file.count - 24), count: file.count - 24))
             XCTAssertTrue(after == Array(file.dropFirst(24)), "the file is never written to")
         }
         XCTAssertGreaterThan(failures, rounds / 20, "damage is noticed")
         XCTAssertLessThan(failures, rounds, "not every damage matters")
     }
 
-    private func sweepTree<L: LeafEditor>(_: L.Type, seed: UInt64, count: Int = 2300, name: String = #function, _ value: @escaping (inout SplitMix) -> L.Element) throws {
+    private func sweepTree<L: LeafEditor>(
+        _: L.Type, seed: UInt64, count: Int = 2300, name: String = #function, _ value: @escaping (inout SplitMix) -> L.Element
+    ) throws {
         typealias Tree = BPlusTreeEditor<L>
         var random = SplitMix(seed: seed)
         let scratch = try ScratchArena()
@@ -110,7 +117,9 @@ final class EditingDamageTests: XCTestCase {
     func testTreesOfIntegers() throws { try sweepTree(IntLeafEditor.self, seed: 101) { Int64.random(in: -9...999, using: &$0) } }
 
     func testTreesOfNullableIntegers() throws {
-        try sweepTree(NullableIntLeafEditor.self, seed: 102) { $0.next() & 3 == 0 ? nil : Int64(truncatingIfNeeded: $0.next() >> 40) }
+        try sweepTree(NullableIntLeafEditor.self, seed: 102) {
+            $0.next() & 3 == 0 ? nil : Int64(truncatingIfNeeded: $0.next() >> 40)
+        }
     }
 
     func testTreesOfTimestamps() throws {
@@ -124,10 +133,14 @@ final class EditingDamageTests: XCTestCase {
     }
 
     func testTreesOfDecimals() throws {
-        try sweepTree(DecimalLeafEditor.self, seed: 105) { $0.next() & 3 == 0 ? nil : Decimal128Bits(low: $0.next() >> 30, high: 6176 << 49) }
+        try sweepTree(DecimalLeafEditor.self, seed: 105) {
+            $0.next() & 3 == 0 ? nil : Decimal128Bits(low: $0.next() >> 30, high: 6176 << 49)
+        }
     }
 
-    private static let texts: [[UInt8]] = [[], [65], Array(repeating: 66, count: 15), Array(repeating: 67, count: 40), Array(repeating: 68, count: 70)]
+    private static let texts: [[UInt8]] = [
+        [], [65], Array(repeating: 66, count: 15), Array(repeating: 67, count: 40), Array(repeating: 68, count: 70),
+    ]
 
     /// All values up to the given one of `texts`, so that the leaf has the form that one needs.
     private func sweepStrings(upTo longest: Int, seed: UInt64, name: String = #function) throws {
@@ -163,7 +176,8 @@ final class EditingDamageTests: XCTestCase {
 
     func testClusterTreesWithColumnsOfEveryKind() throws {
         let kinds: [ColumnLeafKind] = [
-            .int, .nullableInt, .bool, .float, .double, .timestamp, .decimal, .objectId, .uuid, .string, .binary, .link, .mixed, .collection, .backlink,
+            .int, .nullableInt, .bool, .float, .double, .timestamp, .decimal, .objectId, .uuid, .string, .binary, .link, .mixed,
+            .collection, .backlink,
         ]
         let columns = kinds.enumerated().map { ClusterColumn(leafIndex: $0.offset, kind: $0.element, isNullable: true) }
         let scratch = try ScratchArena()
@@ -188,8 +202,10 @@ final class EditingDamageTests: XCTestCase {
             default:
                 if let place = try editor.makeRowWritable(&root, key) {
                     editor.setColumnLeaf(place, 0, try IntLeafEditor.set(arena, try editor.columnLeaf(place, 0), place.row, 77))
-                    editor.setColumnLeaf(place, 9, try StringLeafEditor.set(arena, try editor.columnLeaf(place, 9), place.row, "a longer string"))
-                    editor.setColumnLeaf(place, 12, try MixedLeafEditor.set(arena, try editor.columnLeaf(place, 12), place.row, .string("mixed")))
+                    editor.setColumnLeaf(
+                        place, 9, try StringLeafEditor.set(arena, try editor.columnLeaf(place, 9), place.row, "a longer string"))
+                    editor.setColumnLeaf(
+                        place, 12, try MixedLeafEditor.set(arena, try editor.columnLeaf(place, 12), place.row, .string("mixed")))
                 }
             }
         }

@@ -13,7 +13,10 @@ final class EditingLeafExamplesTests: XCTestCase {
     }
 
     /// Header byte 4, count and payload (without unused bits of the last byte) of a leaf that is one node.
-    private func assertNode(_ pair: (ScratchArena, Int), _ flags: UInt8, count: Int, _ payload: [UInt8], file: StaticString = #filePath, line: UInt = #line) throws {
+    private func assertNode(
+        _ pair: (ScratchArena, Int), _ flags: UInt8, count: Int, _ payload: [UInt8], file: StaticString = #filePath,
+        line: UInt = #line
+    ) throws {
         let (scratch, ref) = pair
         XCTAssertEqual(String(try scratch.flags(ref), radix: 16), String(flags, radix: 16), "flags", file: file, line: line)
         XCTAssertEqual(try scratch.memory.node(ref).count, count, "count", file: file, line: line)
@@ -67,7 +70,9 @@ final class EditingLeafExamplesTests: XCTestCase {
         XCTAssertEqual(try (0..<4).map { try reader.value($0) }, [127, nil, 5, 20])
     }
 
-    func testBools() throws { try assertNode(try leaf(BoolLeafEditor.self, [false, true, nil, true]), 0x02, count: 4, hex("74")) }
+    func testBools() throws {
+        try assertNode(try leaf(BoolLeafEditor.self, [false, true, nil, true]), 0x02, count: 4, hex("74"))
+    }
 
     func testFloatsAndDoubles() throws {
         try assertNode(try leaf(FloatLeafEditor.self, []), 0x0B, count: 0, [])
@@ -111,7 +116,8 @@ final class EditingLeafExamplesTests: XCTestCase {
         try assertNode(try leaf(L.self, [decimal(0, 1)]), 0x2B, count: 1, hex("00000033"))
         let widths: [(Decimal128Bits, UInt8)] = [
             (decimal(8_388_607, 0), 3), (decimal(8_388_608, 0), 4), (decimal(1, 90), 3), (decimal(1, 91), 4),
-            (decimal(9_007_199_254_740_991, 0), 4), (decimal(9_007_199_254_740_992, 0), 5), (decimal(1, 369), 4), (decimal(1, 370), 5),
+            (decimal(9_007_199_254_740_991, 0), 4), (decimal(9_007_199_254_740_992, 0), 5), (decimal(1, 369), 4),
+            (decimal(1, 370), 5),
             (.infinity, 5), (.nan, 5),
         ]
         for (value, code) in widths {
@@ -143,7 +149,8 @@ final class EditingLeafExamplesTests: XCTestCase {
             hex("02 000102030405060708090A0B0C0D0E0F DEADBEEFDEADBEEFDEADBEEFDEADBEEF"))
         let emptied = try ObjectIdLeafEditor.erase(scratch.arena, try ObjectIdLeafEditor.truncate(scratch.arena, ref, to: 1), 0)
         XCTAssertEqual(try scratch.nodeBytes(emptied), hex("41414141 09000000"))
-        XCTAssertEqual(try scratch.nodeBytes(try ObjectIdLeafEditor.truncate(scratch.arena, emptied, to: 0)), hex("41414141 08000000"))
+        XCTAssertEqual(
+            try scratch.nodeBytes(try ObjectIdLeafEditor.truncate(scratch.arena, emptied, to: 0)), hex("41414141 08000000"))
     }
 
     private func strings(_ values: [String?]) throws -> (ScratchArena, Int) {
@@ -157,7 +164,8 @@ final class EditingLeafExamplesTests: XCTestCase {
         try assertNode(try strings([nil, nil]), 0x08, count: 2, [])
         try assertNode(try strings([nil, nil, ""]), 0x09, count: 3, hex("01 01 00"))
         try assertNode(try strings([nil, nil, "", "a"]), 0x0A, count: 4, hex("0002 0002 0001 6100"))
-        try assertNode(try strings([nil, nil, "", "a", "abc"]), 0x0B, count: 5, hex("00000004 00000004 00000003 61000002 61626300"))
+        try assertNode(
+            try strings([nil, nil, "", "a", "abc"]), 0x0B, count: 5, hex("00000004 00000004 00000003 61000002 61626300"))
         let (scratch, ref) = try strings(["123456789012345"])
         XCTAssertEqual(try scratch.flags(ref), 0x0D)
         XCTAssertEqual(try scratch.payload(ref).last, 0)
@@ -193,7 +201,9 @@ final class EditingLeafExamplesTests: XCTestCase {
         func binaries(_ values: [[UInt8]?]) throws -> (ScratchArena, Int) {
             let scratch = try ScratchArena()
             var ref = try BinaryLeafEditor.create(scratch.arena)
-            for (index, value) in values.enumerated() { ref = try withBytes(of: value) { try BinaryLeafEditor.insert(scratch.arena, ref, index, $0) } }
+            for (index, value) in values.enumerated() {
+                ref = try withBytes(of: value) { try BinaryLeafEditor.insert(scratch.arena, ref, index, $0) }
+            }
             return (scratch, ref)
         }
         let (empty, emptyRef) = try binaries([])
@@ -223,7 +233,8 @@ final class EditingLeafExamplesTests: XCTestCase {
         XCTAssertEqual(try (0..<3).map { try scratch.memory.node(try split.requiredRef($0)).count }, [0xFFFFF0, 0xFFFFF0, 5])
         XCTAssertTrue(try BinaryLeaf(scratch.memory, ref).value(1) == bytes)
         // Moved as it is, and freed.
-        let (emptied, moved) = try ChangesetLeafEditor.moveTail(scratch.arena, from: ref, at: 0, to: try ChangesetLeafEditor.create(scratch.arena))
+        let (emptied, moved) = try ChangesetLeafEditor.moveTail(
+            scratch.arena, from: ref, at: 0, to: try ChangesetLeafEditor.create(scratch.arena))
         try scratch.arena.releaseTree(emptied)
         XCTAssertTrue(try BinaryLeaf(scratch.memory, moved).value(1) == bytes)
         let rest = try ChangesetLeafEditor.set(scratch.arena, moved, 1, nil)
@@ -239,7 +250,10 @@ final class EditingLeafExamplesTests: XCTestCase {
         XCTAssertThrowsError(try StringLeafEditor.set(scratch.arena, ref, 0, long)) {
             XCTAssertEqual($0 as? LimitError, .valueTooLarge(byteCount: 0xFFFFF0, limit: 0xFFFFEF))
         }
-        XCTAssertThrowsError(try withBytes(of: [UInt8](repeating: 1, count: 0xFFFFF1)) { try BinaryLeafEditor.insert(scratch.arena, try BinaryLeafEditor.create(scratch.arena), 0, $0) })
+        XCTAssertThrowsError(
+            try withBytes(of: [UInt8](repeating: 1, count: 0xFFFFF1)) {
+                try BinaryLeafEditor.insert(scratch.arena, try BinaryLeafEditor.create(scratch.arena), 0, $0)
+            })
         XCTAssertEqual(try scratch.nodeBytes(ref), before)
         ref = try StringLeafEditor.set(scratch.arena, ref, 0, String(long.dropLast()))
         XCTAssertEqual(try StringLeaf(scratch.memory, ref).bytes(0)?.count, 0xFFFFEF)
@@ -266,7 +280,8 @@ final class EditingLeafExamplesTests: XCTestCase {
     func testLinks() throws {
         try assertNode(
             try leaf(LinkLeafEditor.self, [.null, ObjectKey(0), ObjectKey(5), ObjectKey(-2)]), 0x04, count: 4, hex("00 01 06 FF"))
-        try assertNode(try leaf(KeyLeafEditor.self, [ObjectKey(0), ObjectKey(5), ObjectKey(-2)]), 0x04, count: 3, hex("00 05 FE"))
+        try assertNode(
+            try leaf(KeyLeafEditor.self, [ObjectKey(0), ObjectKey(5), ObjectKey(-2)]), 0x04, count: 3, hex("00 05 FE"))
         let typed = [nil, TypedLink(TableKey(0), ObjectKey(0)), TypedLink(TableKey(7), ObjectKey(9))]
         try assertNode(try leaf(TypedLinkLeafEditor.self, typed), 0x03, count: 6, hex("00 11 A8"))
     }
@@ -275,20 +290,30 @@ final class EditingLeafExamplesTests: XCTestCase {
         typealias L = MixedLeafEditor
         let values: [Mixed] = [
             .null, .int(5), .int(-1), .bool(true), .float(1.5), .double(1.5), .string("hi"), .binary(Array("xy".utf8)),
-            .timestamp(Timestamp(seconds: 3, nanoseconds: 4)), .objectId(try XCTUnwrap(ObjectIdValue("000102030405060708090a0b"))),
-            .decimal(decimal(1, 0)), .uuid(try XCTUnwrap(UUIDValue("00010203-0405-0607-0809-0a0b0c0d0e0f"))), .link(TableKey(7), ObjectKey(9)), .int(1 << 40),
+            .timestamp(Timestamp(seconds: 3, nanoseconds: 4)),
+            .objectId(try XCTUnwrap(ObjectIdValue("000102030405060708090a0b"))),
+            .decimal(decimal(1, 0)), .uuid(try XCTUnwrap(UUIDValue("00010203-0405-0607-0809-0a0b0c0d0e0f"))),
+            .link(TableKey(7), ObjectKey(9)), .int(1 << 40),
         ]
         var (scratch, ref) = try leaf(L.self, values)
         ref = try L.insertCollection(scratch.arena, ref, 14, .list, key: 77)
         ref = try L.insertCollection(scratch.arena, ref, 15, .dictionary, key: 78)
         let node = try scratch.memory.node(ref)
         XCTAssertEqual([node.count, Int(node.flags & 0xF8)], [6, 0x40])
-        let composite = [0x0000, 0x0501, 0xFF01, 0x0102, 0x002A, 0x012B, 0x0063, 0x0165, 0x0049, 0x0270, 0x014C, 0x0372, 0x0251, 0x0221, 0x0094, 0x0196]
-        try assertNode((scratch, try node.requiredRef(0)), 0x05, count: 16, composite.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
+        let composite = [
+            0x0000, 0x0501, 0xFF01, 0x0102, 0x002A, 0x012B, 0x0063, 0x0165, 0x0049, 0x0270, 0x014C, 0x0372, 0x0251, 0x0221,
+            0x0094, 0x0196,
+        ]
+        try assertNode(
+            (scratch, try node.requiredRef(0)), 0x05, count: 16, composite.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
         let ints: [UInt64] = [0x3FC0_0000, 0x3FF8_0000_0000_0000, 0x100_0000_0000]
-        try assertNode((scratch, try node.requiredRef(1)), 0x07, count: 3, ints.flatMap { withUnsafeBytes(of: $0.littleEndian) { Array($0) } })
+        try assertNode(
+            (scratch, try node.requiredRef(1)), 0x07, count: 3,
+            ints.flatMap { withUnsafeBytes(of: $0.littleEndian) { Array($0) } })
         let pairs: [UInt64] = [3, 4, 1, 0x3040_0000_0000_0000, 7, 9]
-        try assertNode((scratch, try node.requiredRef(2)), 0x07, count: 6, pairs.flatMap { withUnsafeBytes(of: $0.littleEndian) { Array($0) } })
+        try assertNode(
+            (scratch, try node.requiredRef(2)), 0x07, count: 6,
+            pairs.flatMap { withUnsafeBytes(of: $0.littleEndian) { Array($0) } })
         let strings = try scratch.memory.node(try node.requiredRef(3))
         try assertNode((scratch, try strings.requiredRef(0)), 0x04, count: 4, hex("03 06 13 24"))
         XCTAssertEqual(
@@ -344,7 +369,9 @@ final class EditingLeafExamplesTests: XCTestCase {
         model.shuffle(using: &random)
         while let key = model.popLast() {
             ref = try L.remove(scratch.arena, ref, 0, ObjectKey(key))
-            if model.count % 500 == 0 { XCTAssertEqual(try BacklinkLeaf(scratch.memory, ref).keys(0).map(\.rawValue).sorted(), model.sorted()) }
+            if model.count % 500 == 0 {
+                XCTAssertEqual(try BacklinkLeaf(scratch.memory, ref).keys(0).map(\.rawValue).sorted(), model.sorted())
+            }
         }
         XCTAssertEqual(try scratch.memory.node(ref).unchecked(0), 0)
         XCTAssertEqual(try ReachableNodes(scratch.memory, scratch.arena, [ref]).arenaBytes, scratch.arena.liveBytes)

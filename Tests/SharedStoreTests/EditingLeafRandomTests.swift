@@ -15,20 +15,26 @@ private struct ValueKind<L: LeafEditor, R: Leaf, Value: Equatable> {
 
 /// Thousands of random changes of every kind of leaf, alone and in a B+ tree, against a Swift array.
 final class EditingLeafRandomTests: XCTestCase {
-    private func kind<L: LeafEditor, R: Leaf>(_: L.Type, _: R.Type, random: @escaping (inout SplitMix) -> L.Element) -> ValueKind<L, R, L.Element>
+    private func kind<L: LeafEditor, R: Leaf>(_: L.Type, _: R.Type, random: @escaping (inout SplitMix) -> L.Element) -> ValueKind<
+        L, R, L.Element
+    >
     where L.Element == R.Element, L.Element: Equatable {
         ValueKind(
             set: { try L.set($0, $1, $2, $3) }, insert: { try L.insert($0, $1, $2, $3) },
-            treeSet: { try BPlusTreeEditor<L>.set($0, $1, $2, $3) }, treeInsert: { try BPlusTreeEditor<L>.insert($0, $1, $2, $3) },
+            treeSet: { try BPlusTreeEditor<L>.set($0, $1, $2, $3) },
+            treeInsert: { try BPlusTreeEditor<L>.insert($0, $1, $2, $3) },
             read: { try $0.value($1) }, random: random)
     }
 
-    private func check<L: LeafEditor, R: Leaf, V: Equatable>(_ kind: ValueKind<L, R, V>, seed: UInt64, name: String = #function) throws {
+    private func check<L: LeafEditor, R: Leaf, V: Equatable>(_ kind: ValueKind<L, R, V>, seed: UInt64, name: String = #function)
+        throws
+    {
         try checkLeaf(kind, seed: seed, name)
         try checkTree(kind, seed: seed &+ 1000, name)
     }
 
-    private func checkLeaf<L: LeafEditor, R: Leaf, V: Equatable>(_ kind: ValueKind<L, R, V>, seed: UInt64, _ name: String) throws {
+    private func checkLeaf<L: LeafEditor, R: Leaf, V: Equatable>(_ kind: ValueKind<L, R, V>, seed: UInt64, _ name: String) throws
+    {
         var random = generator(seed, name)
         for _ in 0..<8 {
             let tree = try EditedTree { try L.create($0) }
@@ -82,7 +88,8 @@ final class EditingLeafRandomTests: XCTestCase {
         tree.root = whole
     }
 
-    private func checkTree<L: LeafEditor, R: Leaf, V: Equatable>(_ kind: ValueKind<L, R, V>, seed: UInt64, _ name: String) throws {
+    private func checkTree<L: LeafEditor, R: Leaf, V: Equatable>(_ kind: ValueKind<L, R, V>, seed: UInt64, _ name: String) throws
+    {
         typealias Tree = BPlusTreeEditor<L>
         var random = generator(seed, name)
         let tree = try EditedTree { try Tree.create($0) }
@@ -139,14 +146,16 @@ final class EditingLeafRandomTests: XCTestCase {
 
     /// Mostly short, now and then of a length that needs another form of the leaf.
     private static func bytes(_ random: inout SplitMix) -> [UInt8] {
-        let longest = [3, 7, 15, 15, 15, 63, 64, 65, 300][Int.random(in: 0..<(Int.random(in: 0..<40, using: &random) == 0 ? 9 : 5), using: &random)]
+        let longest = [3, 7, 15, 15, 15, 63, 64, 65, 300][
+            Int.random(in: 0..<(Int.random(in: 0..<40, using: &random) == 0 ? 9 : 5), using: &random)]
         return (0..<Int.random(in: 0...longest, using: &random)).map { _ in UInt8.random(in: 0..<128, using: &random) }
     }
 
     private static func decimal(_ random: inout SplitMix) -> Decimal128Bits {
         let coefficient = random.next() >> UInt64([63, 45, 41, 12, 0].randomElement(using: &random) ?? 0)
         let exponent = [0, 0, -2, 90, 91, -369, 400].randomElement(using: &random) ?? 0
-        return Decimal128Bits(low: coefficient, high: UInt64(exponent + 6176) << 49 | (coefficient != 0 && random.next() & 1 == 0 ? 1 << 63 : 0))
+        return Decimal128Bits(
+            low: coefficient, high: UInt64(exponent + 6176) << 49 | (coefficient != 0 && random.next() & 1 == 0 ? 1 << 63 : 0))
     }
 
     private static func time(_ random: inout SplitMix) -> Timestamp {
@@ -160,7 +169,10 @@ final class EditingLeafRandomTests: XCTestCase {
     func testNullableIntegers() throws {
         try check(kind(NullableIntLeafEditor.self, NullableIntLeaf.self) { Self.optional(&$0, Self.integer) }, seed: 2)
         // Values that stay small meet the bound of their width all the time.
-        try check(kind(NullableIntLeafEditor.self, NullableIntLeaf.self) { Self.optional(&$0) { Int64.random(in: 0..<17, using: &$0) } }, seed: 3)
+        try check(
+            kind(NullableIntLeafEditor.self, NullableIntLeaf.self) {
+                Self.optional(&$0) { Int64.random(in: 0..<17, using: &$0) }
+            }, seed: 3)
     }
 
     func testBools() throws {
@@ -168,11 +180,14 @@ final class EditingLeafRandomTests: XCTestCase {
     }
 
     func testFloats() throws {
-        try check(kind(FloatLeafEditor.self, FloatLeaf.self) { Self.optional(&$0) { Float.random(in: -9...9, using: &$0) } }, seed: 5)
+        try check(
+            kind(FloatLeafEditor.self, FloatLeaf.self) { Self.optional(&$0) { Float.random(in: -9...9, using: &$0) } }, seed: 5)
     }
 
     func testDoubles() throws {
-        try check(kind(DoubleLeafEditor.self, DoubleLeaf.self) { Self.optional(&$0) { Double.random(in: -9...9, using: &$0) } }, seed: 6)
+        try check(
+            kind(DoubleLeafEditor.self, DoubleLeaf.self) { Self.optional(&$0) { Double.random(in: -9...9, using: &$0) } }, seed: 6
+        )
     }
 
     func testTimestamps() throws {
@@ -184,13 +199,16 @@ final class EditingLeafRandomTests: XCTestCase {
     }
 
     func testObjectIds() throws {
-        try check(kind(ObjectIdLeafEditor.self, ObjectIdLeaf.self) {
-            Self.optional(&$0) { ObjectIdValue(high: $0.next(), low: UInt32(truncatingIfNeeded: $0.next())) }
-        }, seed: 9)
+        try check(
+            kind(ObjectIdLeafEditor.self, ObjectIdLeaf.self) {
+                Self.optional(&$0) { ObjectIdValue(high: $0.next(), low: UInt32(truncatingIfNeeded: $0.next())) }
+            }, seed: 9)
     }
 
     func testUUIDs() throws {
-        try check(kind(UUIDLeafEditor.self, UUIDLeaf.self) { Self.optional(&$0) { UUIDValue(high: $0.next(), low: $0.next()) } }, seed: 10)
+        try check(
+            kind(UUIDLeafEditor.self, UUIDLeaf.self) { Self.optional(&$0) { UUIDValue(high: $0.next(), low: $0.next()) } },
+            seed: 10)
     }
 
     func testLinksOfAColumn() throws {
@@ -202,28 +220,37 @@ final class EditingLeafRandomTests: XCTestCase {
     }
 
     func testTypedLinks() throws {
-        try check(kind(TypedLinkLeafEditor.self, TypedLinkLeaf.self) {
-            Self.optional(&$0) { TypedLink(TableKey(UInt32.random(in: 0..<9, using: &$0)), ObjectKey(Int64.random(in: -9...999, using: &$0))) }
-        }, seed: 13)
+        try check(
+            kind(TypedLinkLeafEditor.self, TypedLinkLeaf.self) {
+                Self.optional(&$0) {
+                    TypedLink(TableKey(UInt32.random(in: 0..<9, using: &$0)), ObjectKey(Int64.random(in: -9...999, using: &$0)))
+                }
+            }, seed: 13)
     }
 
     func testStrings() throws {
-        try check(ValueKind<StringLeafEditor, StringLeaf, String?>(
-            set: StringLeafEditor.set, insert: StringLeafEditor.insert,
-            treeSet: BPlusTreeEditor<StringLeafEditor>.set, treeInsert: BPlusTreeEditor<StringLeafEditor>.insert,
-            read: { try $0.value($1) }, random: { Self.optional(&$0) { String(decoding: Self.bytes(&$0), as: UTF8.self) } }
-        ), seed: 14)
+        try check(
+            ValueKind<StringLeafEditor, StringLeaf, String?>(
+                set: StringLeafEditor.set, insert: StringLeafEditor.insert,
+                treeSet: BPlusTreeEditor<StringLeafEditor>.set, treeInsert: BPlusTreeEditor<StringLeafEditor>.insert,
+                read: { try $0.value($1) }, random: { Self.optional(&$0) { String(decoding: Self.bytes(&$0), as: UTF8.self) } }
+            ), seed: 14)
     }
 
     func testBinaries() throws {
         typealias L = BinaryLeafEditor
-        try check(ValueKind<L, BinaryLeaf, [UInt8]?>(
-            set: { arena, ref, index, value in try withBytes(of: value) { try L.set(arena, ref, index, $0) } },
-            insert: { arena, ref, index, value in try withBytes(of: value) { try L.insert(arena, ref, index, $0) } },
-            treeSet: { arena, ref, index, value in try withBytes(of: value) { try BPlusTreeEditor<L>.set(arena, ref, index, $0) } },
-            treeInsert: { arena, ref, index, value in try withBytes(of: value) { try BPlusTreeEditor<L>.insert(arena, ref, index, $0) } },
-            read: { try $0.value($1) }, random: { Self.optional(&$0, Self.bytes) }
-        ), seed: 15)
+        try check(
+            ValueKind<L, BinaryLeaf, [UInt8]?>(
+                set: { arena, ref, index, value in try withBytes(of: value) { try L.set(arena, ref, index, $0) } },
+                insert: { arena, ref, index, value in try withBytes(of: value) { try L.insert(arena, ref, index, $0) } },
+                treeSet: { arena, ref, index, value in
+                    try withBytes(of: value) { try BPlusTreeEditor<L>.set(arena, ref, index, $0) }
+                },
+                treeInsert: { arena, ref, index, value in
+                    try withBytes(of: value) { try BPlusTreeEditor<L>.insert(arena, ref, index, $0) }
+                },
+                read: { try $0.value($1) }, random: { Self.optional(&$0, Self.bytes) }
+            ), seed: 15)
     }
 
     private static func mixed(_ random: inout SplitMix) -> Mixed {
@@ -237,8 +264,12 @@ final class EditingLeafRandomTests: XCTestCase {
         case 7: return .binary(bytes(&random))
         case 8: return .timestamp(time(&random))
         case 9: return .decimal(decimal(&random))
-        case 10: return Bool.random(using: &random) ? .objectId(ObjectIdValue(high: random.next(), low: 7)) : .uuid(UUIDValue(high: random.next(), low: 9))
-        default: return .link(TableKey(UInt32.random(in: 0..<5, using: &random)), ObjectKey(Int64.random(in: -9...999, using: &random)))
+        case 10:
+            return Bool.random(using: &random)
+                ? .objectId(ObjectIdValue(high: random.next(), low: 7)) : .uuid(UUIDValue(high: random.next(), low: 9))
+        default:
+            return .link(
+                TableKey(UInt32.random(in: 0..<5, using: &random)), ObjectKey(Int64.random(in: -9...999, using: &random)))
         }
     }
 
@@ -281,7 +312,8 @@ final class EditingNestedMixedTests: XCTestCase {
         func insert(at index: Int) throws {
             if Int.random(in: 0..<3, using: &random) == 0 {
                 try tree.edit { try Tree.insertCollection($0, $1, index, .list) }
-                let content = (0..<Int.random(in: 0...4, using: &random)).map { _ in Int64.random(in: 0..<1 << 40, using: &random) }
+                let content = (0..<Int.random(in: 0...4, using: &random)).map { _ in Int64.random(in: 0..<1 << 40, using: &random)
+                }
                 if !content.isEmpty {
                     var (root, nested) = try Tree.nestedRef(tree.arena, tree.root, index)
                     XCTAssertEqual(nested, 0, "an empty list has no tree")
@@ -368,7 +400,9 @@ final class EditingNestedMixedTests: XCTestCase {
     }
 
     func testDamagedPayloadsThrow() throws {
-        for (slot, composite) in [(1, 99 << 8 | 0x21), (2, 5 << 8 | 0x49), (3, 7 << 8 | 0x63), (4, 3 << 8 | 0x94), (1, -1 << 8 | 0x21), (0, 0xF8)] as [(Int, Int64)] {
+        for (slot, composite) in [
+            (1, 99 << 8 | 0x21), (2, 5 << 8 | 0x49), (3, 7 << 8 | 0x63), (4, 3 << 8 | 0x94), (1, -1 << 8 | 0x21), (0, 0xF8),
+        ] as [(Int, Int64)] {
             let tree = try EditedTree { arena in
                 var ref = try MixedLeafEditor.create(arena)
                 ref = try MixedLeafEditor.insert(arena, ref, 0, .double(1))
@@ -378,7 +412,9 @@ final class EditingNestedMixedTests: XCTestCase {
             }
             let composites = try tree.arena.child(tree.root, 0)
             tree.arena.setElement(tree.root, 0, try ArrayEditor.set(tree.arena, composites, 0, composite))
-            XCTAssertThrowsError(try MixedLeafEditor.set(tree.arena, tree.root, 0, .null), "\(slot)") { XCTAssertTrue($0 is FormatError) }
+            XCTAssertThrowsError(try MixedLeafEditor.set(tree.arena, tree.root, 0, .null), "\(slot)") {
+                XCTAssertTrue($0 is FormatError)
+            }
             XCTAssertThrowsError(try MixedLeafEditor.erase(tree.arena, tree.root, 0))
         }
     }

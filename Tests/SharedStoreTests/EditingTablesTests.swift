@@ -31,7 +31,8 @@ final class EditingTablesTests: XCTestCase {
 
     private func assertSound(_ group: GroupEditor, _ scratch: ScratchArena, _ message: String, line: UInt = #line) throws {
         let report = try Self.report(group, scratch)
-        XCTAssertTrue(report.findings.isEmpty && report.isSound, "\(message): \(report.findings.prefix(5).map(\.description))", line: line)
+        XCTAssertTrue(
+            report.findings.isEmpty && report.isSound, "\(message): \(report.findings.prefix(5).map(\.description))", line: line)
     }
 
     func testANewGroupWithEveryKindOfColumnIsSound() throws {
@@ -41,7 +42,9 @@ final class EditingTablesTests: XCTestCase {
         let target = try group.createTable("class_Target")
         _ = try target.addPrimaryKeyColumn("id", .string)
         for type in [ColumnType.int, .bool, .string, .binary, .timestamp, .float, .double, .decimal, .objectId, .uuid, .mixed] {
-            for attributes in [[], .nullable, .list, [.list, .nullable], .set, [.set, .nullable], .dictionary, [.dictionary, .nullable]] as [ColumnAttributes] {
+            for attributes in [
+                [], .nullable, .list, [.list, .nullable], .set, [.set, .nullable], .dictionary, [.dictionary, .nullable],
+            ] as [ColumnAttributes] {
                 try table.addColumn("\(type)\(attributes.rawValue)", type, attributes)
             }
         }
@@ -142,7 +145,9 @@ struct EditingWorld {
     }
 
     private func anyString(_ random: inout SplitMix) -> String {
-        let words = ["", "a", "ab", "abc", "abcX", "abcd", "abcde", "Zoë", "the quick brown fox", String(repeating: "long ", count: 20)]
+        let words = [
+            "", "a", "ab", "abc", "abcX", "abcd", "abcde", "Zoë", "the quick brown fox", String(repeating: "long ", count: 20),
+        ]
         return words[Int(random.next() % UInt64(words.count))]
     }
 
@@ -174,9 +179,18 @@ struct EditingWorld {
         case 3: if let person, random.next() % 2 == 0 { try people.deleteObject(person) }
         case 4: if let dog, random.next() % 2 == 0 { try dogs.deleteObject(dog) }
         case 5: if let address = try anyKey(addresses, &random), random.next() % 3 == 0 { try addresses.deleteObject(address) }
-        case 6: if let dog, let other = try anyKey(dogs, &random) { try dogs.set("friend", of: dog, to: .link(dogs.table.key, other)) }
-        case 7: if let address = try anyKey(addresses, &random), let dog { try addresses.set("dog", of: address, to: .link(dogs.table.key, dog)) }
-        case 8: if let address = try anyKey(addresses, &random), addresses.table.objectCount < 200 { _ = try addresses.listInsertEmbedded(addresses.identity(addresses.column(named: "inner"), of: address), 0) }
+        case 6:
+            if let dog, let other = try anyKey(dogs, &random) {
+                try dogs.set("friend", of: dog, to: .link(dogs.table.key, other))
+            }
+        case 7:
+            if let address = try anyKey(addresses, &random), let dog {
+                try addresses.set("dog", of: address, to: .link(dogs.table.key, dog))
+            }
+        case 8:
+            if let address = try anyKey(addresses, &random), addresses.table.objectCount < 200 {
+                _ = try addresses.listInsertEmbedded(addresses.identity(addresses.column(named: "inner"), of: address), 0)
+            }
         case 9 where random.next() % 40 == 0: try dogs.deleteAllObjects()
         case 10 where random.next() % 10 == 0: if let dog { try dogs.invalidateObject(dog) }
         default:
@@ -186,7 +200,9 @@ struct EditingWorld {
     }
 
     private func changePerson(_ person: ObjectKey, _ dog: ObjectKey?, _ random: inout SplitMix) throws {
-        func identity(_ name: String) throws -> TableEditor.Identity { try people.identity(people.column(named: name), of: person) }
+        func identity(_ name: String) throws -> TableEditor.Identity {
+            try people.identity(people.column(named: name), of: person)
+        }
         let link: Mixed? = dog.map { .link(dogs.table.key, $0) }
         switch random.next() % 19 {
         case 0: try people.set("age", of: person, to: .int(Int64(random.next() % 7)))
@@ -194,7 +210,10 @@ struct EditingWorld {
         case 2: try people.set("text", of: person, to: .string(anyString(&random) + " " + anyString(&random)))
         case 3: try people.set("any", of: person, to: anyMixed(&random))
         case 4: try people.set("dog", of: person, to: random.next() % 3 == 0 ? .null : link ?? .null)
-        case 5: if let link { try people.listInsert(identity("dogs"), Int(random.next() % UInt64(people.count(identity("dogs")) + 1)), link) }
+        case 5:
+            if let link {
+                try people.listInsert(identity("dogs"), Int(random.next() % UInt64(people.count(identity("dogs")) + 1)), link)
+            }
         case 6: if let link { _ = try people.setInsert(identity("dogSet"), link) }
         case 7: if let link { _ = try people.setErase(identity("dogSet"), link) }
         case 8: try people.dictionarySet(identity("dogMap"), anyString(&random), random.next() % 4 == 0 ? .null : link ?? .null)
@@ -203,20 +222,40 @@ struct EditingWorld {
         case 11: try changeCollection(identity("anyMap"), .dictionary, &random, depth: 0)
         case 12:
             let value = try people.table.find(person)!.value(people.column(named: "any"))
-            if value == .list || value == .dictionary { try changeCollection(identity("any"), value == .list ? .list : .dictionary, &random, depth: 0) }
+            if value == .list || value == .dictionary {
+                try changeCollection(identity("any"), value == .list ? .list : .dictionary, &random, depth: 0)
+            }
         case 13: try changeTags(identity("tags"), &random)
-        case 14: _ = try people.setInsert(identity("numbers"), random.next() % 5 == 0 ? .null : .double(Double(random.next() % 6)))
-        case 15: _ = try random.next() % 3 == 0 ? { try people.set("address", of: person, to: .null); return ObjectKey.null }() : people.setEmbedded(people.column(named: "address"), of: person)
+        case 14:
+            _ = try people.setInsert(identity("numbers"), random.next() % 5 == 0 ? .null : .double(Double(random.next() % 6)))
+        case 15:
+            _ =
+                try random.next() % 3 == 0
+                ? {
+                    try people.set("address", of: person, to: .null); return ObjectKey.null
+                }() : people.setEmbedded(people.column(named: "address"), of: person)
         case 16:
             let list = try identity("addresses"), n = try people.count(list)
             switch random.next() % 4 {
             case 0 where n > 0: try people.listErase(list, Int(random.next() % UInt64(n)))
             case 1 where n > 0: _ = try people.listSetEmbedded(list, Int(random.next() % UInt64(n)))
-            case 2 where n > 1: try people.listMove(list, from: Int(random.next() % UInt64(n)), to: Int(random.next() % UInt64(n)))
+            case 2 where n > 1:
+                try people.listMove(list, from: Int(random.next() % UInt64(n)), to: Int(random.next() % UInt64(n)))
             default: _ = try people.listInsertEmbedded(list, n)
             }
-        case 17: if random.next() % 2 == 0 { _ = try people.dictionarySetEmbedded(identity("addressMap"), anyString(&random)) } else { _ = try people.dictionaryErase(identity("addressMap"), anyString(&random)) }
-        default: if random.next() % 4 == 0 { try people.clear(identity(["dogs", "dogSet", "dogMap", "anyList", "anySet", "anyMap", "tags", "addresses", "addressMap"][Int(random.next() % 9)])) }
+        case 17:
+            if random.next() % 2 == 0 {
+                _ = try people.dictionarySetEmbedded(identity("addressMap"), anyString(&random))
+            } else {
+                _ = try people.dictionaryErase(identity("addressMap"), anyString(&random))
+            }
+        default:
+            if random.next() % 4 == 0 {
+                try people.clear(
+                    identity(
+                        ["dogs", "dogSet", "dogMap", "anyList", "anySet", "anyMap", "tags", "addresses", "addressMap"][
+                            Int(random.next() % 9)]))
+            }
         }
     }
 
@@ -230,20 +269,29 @@ struct EditingWorld {
         }
     }
 
-    private func changeCollection(_ collection: TableEditor.Identity, _ kind: CollectionKind, _ random: inout SplitMix, depth: Int) throws {
+    private func changeCollection(
+        _ collection: TableEditor.Identity, _ kind: CollectionKind, _ random: inout SplitMix, depth: Int
+    ) throws {
         let n = try people.count(collection)
-        if n > 0, depth < 4, random.next() % 2 == 0, let nested = try? people.nestedIdentity(collection, at: Int(random.next() % UInt64(n))) {
+        if n > 0, depth < 4, random.next() % 2 == 0,
+            let nested = try? people.nestedIdentity(collection, at: Int(random.next() % UInt64(n)))
+        {
             let value = try people.collection(nested).form.kind
             return try changeCollection(nested, value, &random, depth: depth + 1)
         }
         if kind == .dictionary {
-            if random.next() % 4 == 0 { _ = try people.dictionaryErase(collection, anyString(&random)) } else { try people.dictionarySet(collection, anyString(&random), anyMixed(&random)) }
+            if random.next() % 4 == 0 {
+                _ = try people.dictionaryErase(collection, anyString(&random))
+            } else {
+                try people.dictionarySet(collection, anyString(&random), anyMixed(&random))
+            }
             return
         }
         switch random.next() % 6 {
         case 0 where n > 0: try people.listErase(collection, Int(random.next() % UInt64(n)))
         case 1 where n > 0: try people.listSet(collection, Int(random.next() % UInt64(n)), anyMixed(&random))
-        case 2 where n > 1: try people.listMove(collection, from: Int(random.next() % UInt64(n)), to: Int(random.next() % UInt64(n)))
+        case 2 where n > 1:
+            try people.listMove(collection, from: Int(random.next() % UInt64(n)), to: Int(random.next() % UInt64(n)))
         case 3 where n > 1: try people.listSwap(collection, Int(random.next() % UInt64(n)), Int(random.next() % UInt64(n)))
         default: try people.listInsert(collection, Int(random.next() % UInt64(n + 1)), anyMixed(&random))
         }

@@ -19,7 +19,9 @@ struct ReachableNodes {
                 XCTAssertLessThanOrEqual(8 + node.payloadByteCount, arena.capacity(ref), file: file, line: line)
                 arenaBytes += arena.capacity(ref)
             } else {
-                XCTAssertNil(fileExtents.updateValue(node.byteCount, forKey: ref), "file node \(ref) is owned twice", file: file, line: line)
+                XCTAssertNil(
+                    fileExtents.updateValue(node.byteCount, forKey: ref), "file node \(ref) is owned twice", file: file,
+                    line: line)
             }
             guard node.hasRefs else { continue }
             XCTAssertEqual(node.widthType, 0, file: file, line: line)
@@ -52,7 +54,9 @@ final class EditedTree {
         XCTAssertEqual(reachable.arenaBytes, arena.liveBytes, "arena blocks in use but not reachable", file: file, line: line)
         var extents = reachable.fileExtents
         for (position, length) in arena.released {
-            XCTAssertNil(extents.updateValue(length, forKey: position), "released node \(position) is reachable or released twice", file: file, line: line)
+            XCTAssertNil(
+                extents.updateValue(length, forKey: position), "released node \(position) is reachable or released twice",
+                file: file, line: line)
         }
         XCTAssertEqual(extents, originalExtents, "nodes of the file lost or changed", file: file, line: line)
     }
@@ -88,13 +92,16 @@ func assertTreeShape<L: LeafEditor>(
     let children = node.count - 2
     XCTAssertTrue(node.hasRefs && children <= 1000, file: file, line: line)
     XCTAssertGreaterThanOrEqual(children, isRoot ? 2 : 1, file: file, line: line)
-    let below = try (1...children).map { try assertTreeShape(L.self, arena, try node.requiredRef($0), isRoot: false, file: file, line: line) }
+    let below = try (1...children).map {
+        try assertTreeShape(L.self, arena, try node.requiredRef($0), isRoot: false, file: file, line: line)
+    }
     XCTAssertEqual(Set(below.map(\.depth)).count, 1, "leaves at different depths", file: file, line: line)
     let total = below.reduce(0) { $0 + $1.count }
     XCTAssertEqual(try node.tagged(node.count - 1), total, "total", file: file, line: line)
     if node.unchecked(0) & 1 == 1 {
         let each = try node.tagged(0)
-        XCTAssertTrue(below.dropLast().allSatisfy { $0.count == each } && below.last!.count <= each, "compact form", file: file, line: line)
+        XCTAssertTrue(
+            below.dropLast().allSatisfy { $0.count == each } && below.last!.count <= each, "compact form", file: file, line: line)
     } else {
         let offsets = try arena.memory.node(try node.requiredRef(0))
         XCTAssertGreaterThanOrEqual(offsets.flags & 7, 4, file: file, line: line)
@@ -103,7 +110,8 @@ func assertTreeShape<L: LeafEditor>(
             sum += child.count
             return sum
         }
-        XCTAssertEqual((0..<offsets.count).map { Int(offsets.uncheckedUnsigned($0)) }, expected, "offsets", file: file, line: line)
+        XCTAssertEqual(
+            (0..<offsets.count).map { Int(offsets.uncheckedUnsigned($0)) }, expected, "offsets", file: file, line: line)
     }
     return (below[0].depth + 1, total)
 }

@@ -5,12 +5,15 @@ import XCTest
 
 @testable import SharedStore
 
-/// What becomes of an encrypted file that somebody damaged: an error that says so, or a version that was committed. Never other data.
+/// What becomes of an encrypted file that somebody damaged: an error that says so, or a version that was committed. Never other
+/// data.
 ///
-/// What the format cannot notice is left out: a metadata page is not authenticated, so the counter of a page that was written once can
-/// be changed, which garbles the page's first 16 bytes. Where a page was written twice, its two counters must follow each other.
+/// What the format cannot notice is left out: a metadata page is not authenticated, so the counter of a page that was written
+/// once can be changed, which garbles the page's first 16 bytes. Where a page was written twice, its two counters must follow
+/// each other.
 ///
-/// With REALM_TEST_EXHAUSTIVE in the environment every bit is flipped; else every bit of the metadata in use and a sample of the pages.
+/// With REALM_TEST_EXHAUSTIVE in the environment every bit is flipped; else every bit of the metadata in use and a sample of the
+/// pages.
 final class EncryptedDamageTests: XCTestCase {
     private static let keyBytes = (0..<64).map { UInt8(truncatingIfNeeded: 11 * $0 + 3) }
     private var scratch: ScratchDirectory!
@@ -138,7 +141,9 @@ final class EncryptedDamageTests: XCTestCase {
 
     private func replacing(_ parts: [(Int, ArraySlice<UInt8>)]) -> [UInt8] {
         var bytes = good
-        for (position, part) in parts where position + part.count <= bytes.count { bytes.replaceSubrange(position..<position + part.count, with: part) }
+        for (position, part) in parts where position + part.count <= bytes.count {
+            bytes.replaceSubrange(position..<position + part.count, with: part)
+        }
         return bytes
     }
 
@@ -155,11 +160,17 @@ final class EncryptedDamageTests: XCTestCase {
     func testSwappedPagesAreNoticedWithAndWithoutTheirEntries() throws {
         for a in 0..<pageCount {
             for b in 0..<a {
-                let pages = [(PageGeometry.filePosition(a << 12), data(b, of: good)), (PageGeometry.filePosition(b << 12), data(a, of: good))]
-                let entries = [(PageGeometry.entryPosition(page: a), entry(b, of: good)), (PageGeometry.entryPosition(page: b), entry(a, of: good))]
+                let pages = [
+                    (PageGeometry.filePosition(a << 12), data(b, of: good)),
+                    (PageGeometry.filePosition(b << 12), data(a, of: good)),
+                ]
+                let entries = [
+                    (PageGeometry.entryPosition(page: a), entry(b, of: good)),
+                    (PageGeometry.entryPosition(page: b), entry(a, of: good)),
+                ]
                 for parts in [pages, entries, pages + entries] {
                     let found = try outcome(replacing(parts))
-                    if found == .version(3) { continue } // neither page is in use
+                    if found == .version(3) { continue }  // neither page is in use
                     guard case .error = found else {
                         XCTFail("pages \(a) and \(b): \(found)")
                         continue
@@ -175,7 +186,10 @@ final class EncryptedDamageTests: XCTestCase {
             for page in 0..<pageCount where !data(page, of: state).isEmpty {
                 let place = PageGeometry.filePosition(page << 12)
                 // The data alone: two states back no seal of the entry fits it any more.
-                for parts in [[(place, data(page, of: state))], [(place, data(page, of: state)), (PageGeometry.entryPosition(page: page), entry(page, of: state))]] {
+                for parts in [
+                    [(place, data(page, of: state))],
+                    [(place, data(page, of: state)), (PageGeometry.entryPosition(page: page), entry(page, of: state))],
+                ] {
                     switch try outcome(replacing(parts)) {
                     case .version(3), .error: break
                     case .version: older += 1
@@ -185,7 +199,10 @@ final class EncryptedDamageTests: XCTestCase {
             }
         }
         // The header's page with its entry: the version that it shows was not overwritten by the next commit.
-        let header = [(PageGeometry.filePosition(0), data(0, of: states[2])), (PageGeometry.entryPosition(page: 0), entry(0, of: states[2]))]
+        let header = [
+            (PageGeometry.filePosition(0), data(0, of: states[2])),
+            (PageGeometry.entryPosition(page: 0), entry(0, of: states[2])),
+        ]
         if case .wrongData = try outcome(replacing(header)) { XCTFail("the header rolled back by one commit") }
         print("older versions shown: \(older)")
     }
@@ -202,7 +219,8 @@ final class EncryptedDamageTests: XCTestCase {
 
     // MARK: In a session
 
-    /// Who opens a damaged file for writing, and writes, ends with an error or with a version that was committed: damage is never sealed.
+    /// Who opens a damaged file for writing, and writes, ends with an error or with a version that was committed: damage is never
+    /// sealed.
     func testWritingToADamagedFileNeverMakesWrongDataOfIt() throws {
         var damaged: [(String, [UInt8])] = []
         for page in 0..<pageCount {
@@ -241,7 +259,9 @@ final class EncryptedDamageTests: XCTestCase {
                 }
                 ends["written", default: 0] += 1
             } catch {
-                XCTAssertTrue(error is OpenError || error is DecryptionError || error is FormatError || error is SessionError, "\(name): \(error)")
+                XCTAssertTrue(
+                    error is OpenError || error is DecryptionError || error is FormatError || error is SessionError,
+                    "\(name): \(error)")
                 ends["error", default: 0] += 1
             }
             switch try outcome() {
@@ -296,7 +316,9 @@ final class EncryptedDamageTests: XCTestCase {
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         if process.terminationStatus == 127 { throw XCTSkip("no python3 here; the independent decryption was not tested") }
-        if text.contains("No such file or directory: 'openssl'") { throw XCTSkip("neither the module cryptography nor openssl is here") }
+        if text.contains("No such file or directory: 'openssl'") {
+            throw XCTSkip("neither the module cryptography nor openssl is here")
+        }
         XCTAssertEqual(process.terminationStatus, 0, text)
     }
 
@@ -328,7 +350,8 @@ final class EncryptedDamageTests: XCTestCase {
         let keyBytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/encrypted.key")))
         let plain = scratch.file("given.realm")
         try decryptByScript(Fixtures.core14 + "/encrypted.realm", keyBytes, plain)
-        let ours = try JSONExporter.text(ImmutableFile(path: Fixtures.core14 + "/encrypted.realm", key: EncryptionKey(keyBytes)).group)
+        let ours = try JSONExporter.text(
+            ImmutableFile(path: Fixtures.core14 + "/encrypted.realm", key: EncryptionKey(keyBytes)).group)
         XCTAssertEqual(try JSONExporter.text(ImmutableFile(path: plain).group), ours)
     }
 }

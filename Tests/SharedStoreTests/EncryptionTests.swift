@@ -7,7 +7,9 @@ import XCTest
 
 final class EncryptionTests: XCTestCase {
     func testGeometryIsThatOfTheDocument() {
-        for (plain, file) in [(0, 4096), (1, 8192), (4096, 8192), (4097, 12288), (262_143, 270_336), (262_144, 270_336), (262_145, 274_432)] {
+        for (plain, file) in [
+            (0, 4096), (1, 8192), (4096, 8192), (4097, 12288), (262_143, 270_336), (262_144, 270_336), (262_145, 274_432),
+        ] {
             XCTAssertEqual(PageGeometry.fileSize(plain: plain), file)
         }
         for (file, plain) in [(0, 0), (4096, 0), (8192, 4096), (266_240, 262_144), (270_336, 262_144), (77_824, 73_728)] {
@@ -32,7 +34,9 @@ final class EncryptionTests: XCTestCase {
         let header = FileHeader(base)
         XCTAssertEqual(header.mnemonic, FileHeader.mnemonic)
         XCTAssertEqual(header.liveFormat, 24)
-        XCTAssertThrowsError(try EncryptedPages(descriptor: fd, path: path, key: self.key(3), base: base, byteCount: 1 << 24).prepare(0, 24)) {
+        XCTAssertThrowsError(
+            try EncryptedPages(descriptor: fd, path: path, key: self.key(3), base: base, byteCount: 1 << 24).prepare(0, 24)
+        ) {
             XCTAssertEqual(($0 as? DecryptionError)?.reason, .authenticationFailed)
         }
     }
@@ -133,8 +137,8 @@ final class EncryptionTests: XCTestCase {
         XCTAssertThrowsError(try bytes(1).withUnsafeBytes { try other.write($0, at: Int.max - 3) })
     }
 
-    /// The counter is XORed to the first bytes of a page: where these change in the same way, the writer must leave a counter out, or the
-    /// page would have the ciphertext of before; readers must bear it, and no other gap.
+    /// The counter is XORed to the first bytes of a page: where these change in the same way, the writer must leave a counter
+    /// out, or the page would have the ciphertext of before; readers must bear it, and no other gap.
     func testACounterThatWouldRepeatTheCiphertextIsLeftOutAndReadersBearIt() throws {
         let scratch = ScratchDirectory()
         let path = scratch.file("pages")
@@ -196,8 +200,8 @@ final class EncryptionTests: XCTestCase {
         }
     }
 
-    /// The layout is that of pages of 4 KiB wherever a file comes from. Machines with greater pages make files longer than their content, by
-    /// pages that were never written; and a metadata page at the end, with no page behind it, may be there or not.
+    /// The layout is that of pages of 4 KiB wherever a file comes from. Machines with greater pages make files longer than their
+    /// content, by pages that were never written; and a metadata page at the end, with no page behind it, may be there or not.
     func testFilesOfMachinesWithGreaterPagesAreReadWrittenAndVerified() throws {
         let scratch = ScratchDirectory()
         var options = StoreOptions()
@@ -210,14 +214,18 @@ final class EncryptionTests: XCTestCase {
                 try store.write { transaction in
                     let table = try transaction.editor.createTable("class_Thing")
                     try table.addColumn("text", .string)
-                    for i in 0..<50 { try table.set("text", of: table.createObject(), to: .string(String(repeating: "\(i) ", count: 40))) }
+                    for i in 0..<50 {
+                        try table.set("text", of: table.createObject(), to: .string(String(repeating: "\(i) ", count: 40)))
+                    }
                 }
                 let before = try store.look { try JSONExporter.text($0.group) }
                 try store.close()
                 let plain = PageGeometry.plainSize(fileSize: try SystemCalls.status(path: path).size)
                 let longer = (plain + pageSize - 1) / pageSize * pageSize
                 var size = PageGeometry.fileSize(plain: longer)
-                if !hasTrailingMetadata && size % PageGeometry.blockByteCount == PageGeometry.pageByteCount { size -= PageGeometry.pageByteCount }
+                if !hasTrailingMetadata && size % PageGeometry.blockByteCount == PageGeometry.pageByteCount {
+                    size -= PageGeometry.pageByteCount
+                }
                 XCTAssertEqual(PageGeometry.plainSize(fileSize: size), longer)
                 XCTAssertEqual(truncate(path, size), 0)
                 XCTAssertEqual(try JSONExporter.text(ImmutableFile(path: path, key: options.encryptionKey).group), before)
@@ -226,7 +234,9 @@ final class EncryptionTests: XCTestCase {
                 for i in 0..<20 {
                     try again.write { transaction in
                         let table = try transaction.editor.editor(named: "class_Thing")
-                        for _ in 0..<20 { try table.set("text", of: table.createObject(), to: .string(String(repeating: "\(i)", count: 900))) }
+                        for _ in 0..<20 {
+                            try table.set("text", of: table.createObject(), to: .string(String(repeating: "\(i)", count: 900)))
+                        }
                     }
                 }
                 let after = try again.look { try JSONExporter.text($0.group) }
@@ -262,7 +272,8 @@ final class EncryptionTests: XCTestCase {
         try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 4 * 4096))
         let markers = Markers(), base = try span(size), otherBase = try span(size)
         let ours = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: base, byteCount: size, markers: markers)
-        let others = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: otherBase, byteCount: size, markers: markers)
+        let others = try EncryptedPages(
+            descriptor: fd, path: path, key: key(1), base: otherBase, byteCount: size, markers: markers)
         func write(_ pages: EncryptedPages, _ value: UInt8, _ page: Int) throws {
             pages.invalidate()
             try [UInt8](repeating: value, count: 4096).withUnsafeBytes { try pages.write($0, at: page << 12) }
@@ -333,19 +344,23 @@ final class EncryptionTests: XCTestCase {
         let bytes = (0..<64).map { UInt8($0 * 3) }
         _ = FileManager.default.createFile(atPath: raw, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
         let digits = bytes.map { String(format: "%02x", $0) }.joined()
-        _ = FileManager.default.createFile(atPath: hex, contents: Data((digits + "\n").utf8), attributes: [.posixPermissions: 0o600])
+        _ = FileManager.default.createFile(
+            atPath: hex, contents: Data((digits + "\n").utf8), attributes: [.posixPermissions: 0o600])
         _ = FileManager.default.createFile(atPath: bad, contents: Data("short".utf8), attributes: [.posixPermissions: 0o600])
         let expected = try EncryptionKey(bytes)
         XCTAssertTrue(try EncryptionKey.read(file: raw).equals(expected))
         XCTAssertTrue(try EncryptionKey.read(file: hex).equals(expected))
         XCTAssertThrowsError(try EncryptionKey.read(file: bad)) { XCTAssertEqual($0 as? EncryptionKeyError, .notAKeyFile(bad)) }
         chmod(raw, 0o640)
-        XCTAssertThrowsError(try EncryptionKey.read(file: raw)) { XCTAssertEqual($0 as? EncryptionKeyError, .readableByOthers(path: raw, mode: 0o640)) }
+        XCTAssertThrowsError(try EncryptionKey.read(file: raw)) {
+            XCTAssertEqual($0 as? EncryptionKeyError, .readableByOthers(path: raw, mode: 0o640))
+        }
         XCTAssertNoThrow(try EncryptionKey.read(file: raw, allowReadableByOthers: true))
         setenv("REALM_TEST_KEY", digits, 1)
         XCTAssertTrue(try EncryptionKey.read(environment: "REALM_TEST_KEY").equals(expected))
         XCTAssertThrowsError(try EncryptionKey.read(environment: "REALM_NO_SUCH_KEY"))
         XCTAssertThrowsError(try EncryptionKey([1, 2, 3])) { XCTAssertEqual($0 as? EncryptionKeyError, .wrongLength(3)) }
-        XCTAssertFalse("\(expected) \(String(reflecting: expected)) \(Mirror(reflecting: expected).children.count)".contains("3, 6"))
+        XCTAssertFalse(
+            "\(expected) \(String(reflecting: expected)) \(Mirror(reflecting: expected).children.count)".contains("3, 6"))
     }
 }

@@ -12,7 +12,9 @@ final class JSONImportTests: XCTestCase {
 
     func testImportOfEveryGivenFileExportsTheSameAndIsSound() throws {
         // The largest file, trees.json, is imported by the command in its own tests.
-        let names = try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter { $0.hasSuffix(".json") && $0 != "trees.json" }.sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: Fixtures.core14).filter {
+            $0.hasSuffix(".json") && $0 != "trees.json"
+        }.sorted()
         XCTAssertGreaterThan(names.count, 8)
         for name in names {
             let json = Array(try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/" + name)))
@@ -20,7 +22,9 @@ final class JSONImportTests: XCTestCase {
             let group = try GroupEditor(arena: scratch.arena, topRef: 0)
             try json.withUnsafeBytes { try JSONImporter(text: $0, target: Target(group)).run() }
             let text = try JSONExporter.text(group.group)
-            if !ExactJSON.isSameText(json, text) { XCTAssertNil(try ExactJSON(parsing: json).firstDifference(ExactJSON(parsing: text)), name) }
+            if !ExactJSON.isSameText(json, text) {
+                XCTAssertNil(try ExactJSON(parsing: json).firstDifference(ExactJSON(parsing: text)), name)
+            }
             let report = try EditingTablesTests.report(group, scratch)
             XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(name): \(report.findings.prefix(3).map(\.description))")
         }
@@ -41,10 +45,14 @@ final class JSONImportTests: XCTestCase {
             // An error or, where only a value changed, none; never a trap.
             _ = try? bad.withUnsafeBytes { try JSONImporter(text: $0, target: Target(group)).run() }
         }
-        for text in ["", "{", "[]", "{\"classes\":{\"A\":{\"objects\":[{}]}}}", "{\"classes\":7}", String(repeating: "[", count: 100_000)] {
+        for text in [
+            "", "{", "[]", "{\"classes\":{\"A\":{\"objects\":[{}]}}}", "{\"classes\":7}", String(repeating: "[", count: 100_000),
+        ] {
             let scratch = try ScratchArena()
             let group = try GroupEditor(arena: scratch.arena, topRef: 0)
-            XCTAssertThrowsError(try Array(text.utf8).withUnsafeBytes { try JSONImporter(text: $0, target: Target(group)).run() }, text.prefix(30).description)
+            XCTAssertThrowsError(
+                try Array(text.utf8).withUnsafeBytes { try JSONImporter(text: $0, target: Target(group)).run() },
+                text.prefix(30).description)
         }
     }
 }

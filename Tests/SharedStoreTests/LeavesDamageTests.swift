@@ -4,8 +4,8 @@ import XCTest
 
 @testable import SharedStore
 
-/// Nodes made of random bytes and of refs to each other, in memory that ends at an unreadable page: whatever a reader is given, it returns
-/// values or throws `FormatError`; it never traps, never reads behind the end, and comes to an end.
+/// Nodes made of random bytes and of refs to each other, in memory that ends at an unreadable page: whatever a reader is given,
+/// it returns values or throws `FormatError`; it never traps, never reads behind the end, and comes to an end.
 final class LeavesDamageTests: XCTestCase {
     func testRandomNodesNeverStopAReader() throws {
         let seed: UInt64 = 1_234
@@ -51,8 +51,12 @@ final class LeavesDamageTests: XCTestCase {
                         }
                     }
                 }
-                count(&read, &refused) { try BPlusTree<IntLeaf>(guarded.memory, ref).forEachLeaf { leaf, _ in leaf.forEach { _ in } } }
-                count(&read, &refused) { try BPlusTree<StringLeaf>(guarded.memory, ref).forEachLeaf { leaf, _ in try self.readAll(leaf) } }
+                count(&read, &refused) {
+                    try BPlusTree<IntLeaf>(guarded.memory, ref).forEachLeaf { leaf, _ in leaf.forEach { _ in } }
+                }
+                count(&read, &refused) {
+                    try BPlusTree<StringLeaf>(guarded.memory, ref).forEachLeaf { leaf, _ in try self.readAll(leaf) }
+                }
             }
         }
         // Both outcomes occur often, or the nodes are too wild or too tame to show anything.
@@ -120,7 +124,8 @@ private final class GuardedCopy {
         let page = Int(sysconf(Int32(_SC_PAGESIZE)))
         let readable = (limit + page - 1) / page * page
         length = readable + page
-        guard let region = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), region != MAP_FAILED else {
+        guard let region = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), region != MAP_FAILED
+        else {
             fatalError("no memory for a test")
         }
         self.region = region

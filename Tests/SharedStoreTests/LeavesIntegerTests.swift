@@ -69,7 +69,8 @@ final class LeavesIntegerTests: XCTestCase {
             (0x04, 3, [0x05, 0x05, 0x7F], [nil, 127]),
         ]
         for example in examples {
-            let leaf = try NullableIntLeaf(memory, image.add(flags: example.flags, count: example.count, payload: example.payload))
+            let leaf = try NullableIntLeaf(
+                memory, image.add(flags: example.flags, count: example.count, payload: example.payload))
             XCTAssertEqual(try all(leaf), example.values)
         }
         XCTAssertThrowsFormatError(try NullableIntLeaf(memory, image.integers([])))

@@ -9,23 +9,30 @@ final class LeavesMixedTests: XCTestCase {
 
     func testTheWorkedExample() throws {
         let elements: [UInt16] = [
-            0x0000, 0x0501, 0xFF01, 0x0102, 0x002A, 0x012B, 0x0063, 0x0165, 0x0049, 0x0270, 0x014C, 0x0372, 0x0251, 0x0221, 0x0094, 0x0196,
+            0x0000, 0x0501, 0xFF01, 0x0102, 0x002A, 0x012B, 0x0063, 0x0165, 0x0049, 0x0270, 0x014C, 0x0372, 0x0251, 0x0221,
+            0x0094, 0x0196,
         ]
-        let composite = image.add(flags: 0x05, count: 16, payload: elements.flatMap { e -> [UInt8] in [UInt8(e & 0xFF), UInt8(e >> 8)] })
+        let composite = image.add(
+            flags: 0x05, count: 16, payload: elements.flatMap { e -> [UInt8] in [UInt8(e & 0xFF), UInt8(e >> 8)] })
         let id: [UInt8] = Array(0...11), uuid: [UInt8] = Array(0...15)
         let strings = image.smallBlobs(
             offsets: [0x03, 0x06, 0x13, 0x24], blob: [0x68, 0x69, 0, 0x78, 0x79, 0] + id + [0] + uuid + [0], nulls: [0, 0, 0, 0])
-        let leaf = try MixedLeaf(memory, image.refs([
-            composite, image.integers([0x3FC0_0000, 0x3FF8_0000_0000_0000, 0x100_0000_0000]),
-            image.integers([3, 4, 1, 0x3040_0000_0000_0000, 7, 9]), strings, image.refs([0, 0]),
-            image.integers([Int64](repeating: 0, count: 14) + [77, 78]),
-        ]))
-        XCTAssertEqual(try all(leaf), [
-            .null, .int(5), .int(-1), .bool(true), .float(1.5), .double(1.5), .string("hi"), .binary([0x78, 0x79]),
-            .timestamp(Timestamp(seconds: 3, nanoseconds: 4)), .objectId(ObjectIdValue("000102030405060708090a0b")!),
-            .decimal(Decimal128Bits("1")!), .uuid(UUIDValue("00010203-0405-0607-0809-0a0b0c0d0e0f")!), .link(TableKey(7), ObjectKey(9)),
-            .int(0x100_0000_0000), .list, .dictionary,
-        ])
+        let leaf = try MixedLeaf(
+            memory,
+            image.refs([
+                composite, image.integers([0x3FC0_0000, 0x3FF8_0000_0000_0000, 0x100_0000_0000]),
+                image.integers([3, 4, 1, 0x3040_0000_0000_0000, 7, 9]), strings, image.refs([0, 0]),
+                image.integers([Int64](repeating: 0, count: 14) + [77, 78]),
+            ]))
+        XCTAssertEqual(
+            try all(leaf),
+            [
+                .null, .int(5), .int(-1), .bool(true), .float(1.5), .double(1.5), .string("hi"), .binary([0x78, 0x79]),
+                .timestamp(Timestamp(seconds: 3, nanoseconds: 4)), .objectId(ObjectIdValue("000102030405060708090a0b")!),
+                .decimal(Decimal128Bits("1")!), .uuid(UUIDValue("00010203-0405-0607-0809-0a0b0c0d0e0f")!),
+                .link(TableKey(7), ObjectKey(9)),
+                .int(0x100_0000_0000), .list, .dictionary,
+            ])
         XCTAssertEqual(try (0..<16).map(leaf.typeNumber), [-1, 0, 0, 1, 9, 10, 2, 4, 8, 15, 11, 17, 16, 0, 19, 21])
         XCTAssertEqual(try leaf.nestedRef(14), 0)
         XCTAssertEqual(try leaf.nestedRef(15), 0)
@@ -49,14 +56,17 @@ final class LeavesMixedTests: XCTestCase {
     }
 
     func testKeysMayBeShorterThanTheLeaf() throws {
-        let leaf = try MixedLeaf(memory, image.refs([image.integers([0x94, 0x194]), 0, 0, 0, image.refs([0, 0]), image.integers([9])]))
+        let leaf = try MixedLeaf(
+            memory, image.refs([image.integers([0x94, 0x194]), 0, 0, 0, image.refs([0, 0]), image.integers([9])]))
         XCTAssertEqual(try leaf.key(0), 9)
         XCTAssertEqual(try leaf.key(1), 0)
     }
 
     func testNestedCollections() throws {
         let inner = image.integers([1])
-        let leaf = try MixedLeaf(memory, image.refs([image.integers([0x196, 0x94, 0x295, 0x394]), 0, 0, 0, image.refs([inner, 0, inner + 8, 2 * 7 + 1])]))
+        let leaf = try MixedLeaf(
+            memory,
+            image.refs([image.integers([0x196, 0x94, 0x295, 0x394]), 0, 0, 0, image.refs([inner, 0, inner + 8, 2 * 7 + 1])]))
         XCTAssertEqual(try leaf.nestedRef(0), 0)
         XCTAssertEqual(try leaf.nestedRef(1), inner)
         XCTAssertEqual(try leaf.value(2), .list, "a set reads like a list")
@@ -65,13 +75,15 @@ final class LeavesMixedTests: XCTestCase {
     }
 
     func testFloatsUseTheLow32BitsAndUntypedLinksHaveNoTable() throws {
-        let leaf = try MixedLeaf(memory, image.refs([image.integers([0x2A, 0x12D]), image.integers([-1 << 32 | 0x3FC0_0000, 12]), 0, 0]))
+        let leaf = try MixedLeaf(
+            memory, image.refs([image.integers([0x2A, 0x12D]), image.integers([-1 << 32 | 0x3FC0_0000, 12]), 0, 0]))
         XCTAssertEqual(try all(leaf), [.float(1.5), .link(.null, ObjectKey(12))])
     }
 
     func testASplitValueIsReadWhole() throws {
         let split = image.refs([image.blob([1, 2]), image.blob([3])], flags: 0x20)
-        let leaf = try MixedLeaf(memory, image.refs([image.integers([0x65, 0x163]), 0, 0, image.refs([split, split], flags: 0x20)]))
+        let leaf = try MixedLeaf(
+            memory, image.refs([image.integers([0x65, 0x163]), 0, 0, image.refs([split, split], flags: 0x20)]))
         XCTAssertEqual(try leaf.value(0), .binary([1, 2, 3]))
         XCTAssertEqual(try leaf.value(1), .string("\u{1}\u{2}\u{3}"))
         XCTAssertThrowsFormatError(try leaf.view(0))
@@ -83,7 +95,8 @@ final class LeavesMixedTests: XCTestCase {
         let refs = image.refs([0])
         let damaged: [(Int64, String)] = [
             (0x121, "ints beyond the end"), (-0x100 | 0x21, "negative index"), (0x7FFF_FFFF_FFFF_FF21, "huge index"),
-            (0x263, "strings beyond the end"), (0x163, "null as a string"), (0x70, "ObjectId of 2 bytes"), (0x72, "UUID of 2 bytes"),
+            (0x263, "strings beyond the end"), (0x163, "null as a string"), (0x70, "ObjectId of 2 bytes"),
+            (0x72, "UUID of 2 bytes"),
             (0x49, "nanoseconds out of range"), (0x249, "half a pair"), (0x151, "table key out of range"),
             (0x194, "refs beyond the end"), (0x61, "int with P 3"), (0x22, "bool with P 1"), (0x03, "string with P 0"),
             (0x74, "list with P 3"), (0x04, "type 3"), (0x1F, "type 30"), (0x20, "null with a payload"), (0xE1, "P 7"),
@@ -103,8 +116,10 @@ final class LeavesMixedTests: XCTestCase {
     func testDamagedLeavesAreRefused() throws {
         let composite = image.integers([0]), blob = image.blob([0])
         let damaged = [
-            [composite, 0, 0], [composite, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0], [blob, 0, 0, 0], [composite, blob, 0, 0], [composite, 0, blob, 0],
-            [composite, 0, 0, blob], [composite, 0, 0, 0, composite, 0], [composite, 0, 0, 0, 0, blob], [composite, 0, 0, 0, 0, 3],
+            [composite, 0, 0], [composite, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0], [blob, 0, 0, 0], [composite, blob, 0, 0],
+            [composite, 0, blob, 0],
+            [composite, 0, 0, blob], [composite, 0, 0, 0, composite, 0], [composite, 0, 0, 0, 0, blob],
+            [composite, 0, 0, 0, 0, 3],
         ]
         for parts in damaged { XCTAssertThrowsFormatError(try MixedLeaf(memory, image.refs(parts)), "\(parts)") }
         XCTAssertThrowsFormatError(try MixedLeaf(memory, image.integers([Int64(composite), 0, 0, 0])))

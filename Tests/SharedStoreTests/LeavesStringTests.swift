@@ -12,7 +12,8 @@ final class LeavesStringTests: XCTestCase {
         XCTAssertEqual(try strings(0x09, 3, [1, 1, 0]), [nil, nil, ""])
         XCTAssertEqual(try strings(0x0A, 4, [0, 2, 0, 2, 0, 1, 0x61, 0]), [nil, nil, "", "a"])
         XCTAssertEqual(
-            try strings(0x0B, 5, [0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 3, 0x61, 0, 0, 2, 0x61, 0x62, 0x63, 0]), [nil, nil, "", "a", "abc"])
+            try strings(0x0B, 5, [0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 3, 0x61, 0, 0, 2, 0x61, 0x62, 0x63, 0]),
+            [nil, nil, "", "a", "abc"])
         XCTAssertEqual(try strings(0x0D, 1, Array("123456789012345".utf8) + [0]), ["123456789012345"])
     }
 
@@ -20,7 +21,10 @@ final class LeavesStringTests: XCTestCase {
         for (code, width) in [1, 2, 4, 8, 16, 32, 64].enumerated() {
             var payload: [UInt8] = []
             for length in 0..<width {
-                payload += [UInt8](repeating: 0x78, count: length) + [UInt8](repeating: 0, count: width - 1 - length) + [UInt8(width - 1 - length)]
+                payload +=
+                    [UInt8](repeating: 0x78, count: length) + [UInt8](repeating: 0, count: width - 1 - length) + [
+                        UInt8(width - 1 - length)
+                    ]
             }
             payload += [UInt8](repeating: 0, count: width - 1) + [UInt8(width)]
             let expected = (0..<width).map { String(repeating: "x", count: $0) as String? } + [nil]
@@ -40,8 +44,10 @@ final class LeavesStringTests: XCTestCase {
         let texts = ["", "", "", "a", "abc", "12345678", "123456789012345", "1234567890123456"]
         let blob: [UInt8] = texts.flatMap { text -> [UInt8] in Array(text.utf8) + [0] }
         XCTAssertEqual(blob.count, 51)
-        let leaf = try StringLeaf(memory, image.smallBlobs(
-            offsets: [0x01, 0x02, 0x03, 0x05, 0x09, 0x12, 0x22, 0x33], blob: blob, nulls: [1, 1, 0, 0, 0, 0, 0, 0]))
+        let leaf = try StringLeaf(
+            memory,
+            image.smallBlobs(
+                offsets: [0x01, 0x02, 0x03, 0x05, 0x09, 0x12, 0x22, 0x33], blob: blob, nulls: [1, 1, 0, 0, 0, 0, 0, 0]))
         XCTAssertEqual(try all(leaf), [nil, nil] + texts.dropFirst(2).map { $0 as String? })
         XCTAssertEqual(try leaf.isNull(1), true)
         XCTAssertEqual(try leaf.isNull(2), false)
@@ -51,9 +57,13 @@ final class LeavesStringTests: XCTestCase {
     }
 
     func testDamagedSmallBlobsThrow() throws {
-        XCTAssertThrowsFormatError(try StringLeaf(memory, image.smallBlobs(offsets: [1, 2], blob: [0, 0], nulls: [0])), "counts differ")
+        XCTAssertThrowsFormatError(
+            try StringLeaf(memory, image.smallBlobs(offsets: [1, 2], blob: [0, 0], nulls: [0])), "counts differ")
         let offsets = image.integers([1]), blob = image.blob([0]), nulls = image.integers([0])
-        for parts in [[offsets, blob], [offsets, blob, nulls, nulls], [offsets, blob, 0], [0, blob, nulls], [offsets, nulls, nulls], [blob, blob, nulls]] {
+        for parts in [
+            [offsets, blob], [offsets, blob, nulls, nulls], [offsets, blob, 0], [0, blob, nulls], [offsets, nulls, nulls],
+            [blob, blob, nulls],
+        ] {
             XCTAssertThrowsFormatError(try StringLeaf(memory, image.refs(parts)))
             XCTAssertThrowsFormatError(try BinaryLeaf(memory, image.refs(parts)))
         }
@@ -76,7 +86,8 @@ final class LeavesStringTests: XCTestCase {
 
     func testBigBlobs() throws {
         let long = String(repeating: "ä", count: 50)
-        let leaf = try StringLeaf(memory, image.refs([0, image.blob(Array(long.utf8) + [0]), image.blob([0]), image.blob([])], flags: 0x20))
+        let leaf = try StringLeaf(
+            memory, image.refs([0, image.blob(Array(long.utf8) + [0]), image.blob([0]), image.blob([])], flags: 0x20))
         XCTAssertNil(try leaf.value(0))
         XCTAssertEqual(try leaf.value(1), long)
         XCTAssertEqual(try leaf.value(2), "")
@@ -156,14 +167,17 @@ final class LeavesStringTests: XCTestCase {
             // Few letters and lengths, so that equal values are frequent; -1 stands for small and -2 for big blobs.
             let values = (0..<100).map { _ -> String? in
                 let length = Int(random.next() % UInt64(width < 0 ? 20 : max(1, width)))
-                return width == 0 || random.next() % 5 == 0 ? nil : String(repeating: random.next() % 2 == 0 ? "a" : "b", count: length)
+                return width == 0 || random.next() % 5 == 0
+                    ? nil : String(repeating: random.next() % 2 == 0 ? "a" : "b", count: length)
             }
             let leaf = try StringLeaf(memory, layStrings(values, width: width))
             XCTAssertEqual(try all(leaf), values)
             for text in values + ["", "abab", String(repeating: "a", count: 70)] {
                 let lower = Int(random.next() % 50), range = lower..<(lower + Int(random.next() % 50))
                 var text = text
-                let found = try text == nil ? leaf.firstIndex(of: nil, in: range)
+                let found =
+                    try text == nil
+                    ? leaf.firstIndex(of: nil, in: range)
                     : text!.withUTF8 { try leaf.firstIndex(of: UnsafeRawBufferPointer($0), in: range) }
                 XCTAssertEqual(found, range.first { values[$0] == text }, "\(text ?? "null") in \(range), width \(width)")
             }
@@ -185,7 +199,9 @@ final class LeavesStringTests: XCTestCase {
             let bytes = Array((value ?? "").utf8), zeros = value == nil ? width : width - 1 - bytes.count
             return width == 0 ? [] : bytes + [UInt8](repeating: 0, count: width - 1 - bytes.count) + [UInt8(zeros)]
         }
-        return image.add(flags: 0x08 | (width == 0 ? 0 : UInt8(width.trailingZeroBitCount + 1)), count: values.count, payload: Array(blocks.joined()))
+        return image.add(
+            flags: 0x08 | (width == 0 ? 0 : UInt8(width.trailingZeroBitCount + 1)), count: values.count,
+            payload: Array(blocks.joined()))
     }
 
     func testNodesOfAnotherKindAreRefused() throws {

@@ -170,7 +170,8 @@ final class LookalikeStringTests: XCTestCase {
     func testSchemasThatDifferOnlyInTheFormOfAName() throws {
         func schema(_ name: String, _ property: String) -> Schema {
             let properties = [PropertySchema(name: property, type: .int)]
-            return Schema(version: 1, classes: [ObjectSchema(name: name, kind: .topLevel, primaryKey: nil, properties: properties)])
+            return Schema(
+                version: 1, classes: [ObjectSchema(name: name, kind: .topLevel, primaryKey: nil, properties: properties)])
         }
         XCTAssertEqual(schema(composed, "a"), schema(composed, "a"))
         XCTAssertNotEqual(schema(composed, "a"), schema(decomposed, "a"))

@@ -6,14 +6,17 @@ final class MixedOrderTests: XCTestCase {
     func testEveryRankIsAboveTheOnesBefore() {
         let ascending: [[Mixed]] = [
             [.null], [.bool(false)], [.bool(true)],
-            [.double(.nan)], [.double(-.infinity)], [.decimal(decimal("-1E400"))], [.int(.min)], [.int(-1), .float(-1), .double(-1), .decimal(decimal("-1.0"))],
+            [.double(.nan)], [.double(-.infinity)], [.decimal(decimal("-1E400"))], [.int(.min)],
+            [.int(-1), .float(-1), .double(-1), .decimal(decimal("-1.0"))],
             [.int(0), .float(0), .double(-0.0), .decimal(decimal("0E5"))], [.double(0.5), .decimal(decimal("0.50"))],
-            [.int(3), .float(3), .double(3), .decimal(decimal("3.00"))], [.int(.max)], [.double(.infinity), .float(.infinity), .decimal(.infinity)],
+            [.int(3), .float(3), .double(3), .decimal(decimal("3.00"))], [.int(.max)],
+            [.double(.infinity), .float(.infinity), .decimal(.infinity)],
             [.string("")], [.string("A")], [.string("a")], [.string("aa")], [.string("é")], [.string("\u{FFFF}")], [.string("😀")],
             [.binary([])], [.binary([0])], [.binary([0, 0])], [.binary([1])], [.binary([0x80])], [.binary([0xFF])],
             [.timestamp(Timestamp(seconds: -1, nanoseconds: -1))], [.timestamp(Timestamp(seconds: -1, nanoseconds: 0))],
             [.timestamp(Timestamp(seconds: 0, nanoseconds: 0))], [.timestamp(Timestamp(seconds: 0, nanoseconds: 1))],
-            [.objectId(ObjectIdValue(high: 1, low: 0))], [.objectId(ObjectIdValue(high: 1, low: 1 << 31))], [.objectId(ObjectIdValue(high: 1 << 63, low: 0))],
+            [.objectId(ObjectIdValue(high: 1, low: 0))], [.objectId(ObjectIdValue(high: 1, low: 1 << 31))],
+            [.objectId(ObjectIdValue(high: 1 << 63, low: 0))],
             [.uuid(UUIDValue(high: 0, low: 1 << 63))], [.uuid(UUIDValue(high: 1, low: 0))],
             [.link(TableKey(1), ObjectKey(5))], [.link(TableKey(2), ObjectKey(-9))], [.link(TableKey(2), ObjectKey(4))],
             [.link(.null, ObjectKey(0))], [.list], [.dictionary],
@@ -53,7 +56,8 @@ final class MixedOrderTests: XCTestCase {
     }
 
     func testNaNsAreOrderedByTheirBits() {
-        let quiet = Double(bitPattern: 0x7FF8_0000_0000_0000), other = Double(bitPattern: 0x7FF8_0000_0000_0001), negative = -quiet
+        let quiet = Double(bitPattern: 0x7FF8_0000_0000_0000), other = Double(bitPattern: 0x7FF8_0000_0000_0001),
+            negative = -quiet
         XCTAssertEqual(Mixed.compare(.double(quiet), .double(quiet)), 0)
         XCTAssertLessThan(Mixed.compare(.double(quiet), .double(other)), 0)
         XCTAssertLessThan(Mixed.compare(.double(other), .double(negative)), 0)
@@ -86,7 +90,8 @@ final class MixedOrderTests: XCTestCase {
         for (i, a) in ascending.enumerated() {
             for (j, b) in ascending.enumerated() { XCTAssertEqual(compare(a, b), (i - j).signum()) }
         }
-        XCTAssertTrue(ValueOrder.equal(UnsafeRawBufferPointer(start: nil, count: 0), UnsafeRawBufferPointer(start: nil, count: 0)))
+        XCTAssertTrue(
+            ValueOrder.equal(UnsafeRawBufferPointer(start: nil, count: 0), UnsafeRawBufferPointer(start: nil, count: 0)))
         [1, 2, 3].withUnsafeBytes { bytes in
             XCTAssertTrue(ValueOrder.equal(bytes, bytes))
             XCTAssertFalse(ValueOrder.equal(bytes, UnsafeRawBufferPointer(rebasing: bytes.dropLast())))

@@ -7,11 +7,15 @@ import XCTest
 /// Sorting by numbers, truth values and dates, against the order of values: enough objects that they are sorted by their bytes.
 final class QuerySortTests: XCTestCase {
     private let scratch = ScratchDirectory()
-    private static let names = ["int", "intOpt", "bool", "boolOpt", "float", "floatOpt", "double", "doubleOpt", "date", "dateOpt", "text"]
+    private static let names = [
+        "int", "intOpt", "bool", "boolOpt", "float", "floatOpt", "double", "doubleOpt", "date", "dateOpt", "text",
+    ]
 
     private func value(_ name: String, _ random: inout SplitMix, farDates: Bool) -> Mixed {
         if name.hasSuffix("Opt") && random.next() % 5 == 0 { return .null }
-        let floats: [Float] = [0, -0.0, 1.5, -1.5, .infinity, -.infinity, .nan, .greatestFiniteMagnitude, -.leastNonzeroMagnitude]
+        let floats: [Float] = [
+            0, -0.0, 1.5, -1.5, .infinity, -.infinity, .nan, .greatestFiniteMagnitude, -.leastNonzeroMagnitude,
+        ]
         let near = Int64(bitPattern: random.next() % 4001) - 2000
         switch name.replacingOccurrences(of: "Opt", with: "") {
         case "int": return .int([near, Int64.min, Int64.max, Int64(bitPattern: random.next())][Int(random.next() % 4)])
@@ -21,7 +25,8 @@ final class QuerySortTests: XCTestCase {
         case "date":
             let seconds = farDates && random.next() % 9 == 0 ? near << 40 : near * 2_000_000
             let nanoseconds = Int32(random.next() % 1_000_000_000)
-            return .timestamp(Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -nanoseconds : seconds == 0 ? 0 : nanoseconds))
+            return .timestamp(
+                Timestamp(seconds: seconds, nanoseconds: seconds < 0 ? -nanoseconds : seconds == 0 ? 0 : nanoseconds))
         default: return .string("text \(near % 50)")
         }
     }
@@ -35,7 +40,9 @@ final class QuerySortTests: XCTestCase {
         var values: [[Mixed]] = []
         try store.write { transaction in
             let items = try transaction.editor.createTable("class_Item")
-            let types: [ColumnType] = [.int, .int, .bool, .bool, .float, .float, .double, .double, .timestamp, .timestamp, .string]
+            let types: [ColumnType] = [
+                .int, .int, .bool, .bool, .float, .float, .double, .double, .timestamp, .timestamp, .string,
+            ]
             let columns = try zip(Self.names, types).map { try items.addColumn($0, $1, $0.hasSuffix("Opt") ? .nullable : []) }
             for _ in 0..<count {
                 let key = try items.createObject()
@@ -51,7 +58,9 @@ final class QuerySortTests: XCTestCase {
         for _ in 0..<12 { orderings.append((0..<3).map { _ in Self.names[Int(random.next() % UInt64(Self.names.count))] }) }
         for names in orderings {
             let directions = names.map { _ in random.next() % 2 == 0 }
-            let text = "TRUEPREDICATE SORT(" + zip(names, directions).map { "\($0) \($1 ? "ASC" : "DESC")" }.joined(separator: ", ") + ")"
+            let text =
+                "TRUEPREDICATE SORT(" + zip(names, directions).map { "\($0) \($1 ? "ASC" : "DESC")" }.joined(separator: ", ")
+                + ")"
             let found = try Query(text, class: "Item", schema: schema).run(in: reading.group)
             let columns = names.map { Self.names.firstIndex(of: $0)! }
             let wanted = keys.indices.sorted { a, b in

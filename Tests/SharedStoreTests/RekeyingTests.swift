@@ -9,7 +9,9 @@ import XCTest
 final class RekeyingTests: XCTestCase {
     private let scratch = ScratchDirectory("Rekeying")
     private var path: String { scratch.file("a.realm") }
-    private func key(_ n: Int) throws -> EncryptionKey? { n == 0 ? nil : try EncryptionKey((0..<64).map { UInt8(truncatingIfNeeded: $0 * n + n) }) }
+    private func key(_ n: Int) throws -> EncryptionKey? {
+        n == 0 ? nil : try EncryptionKey((0..<64).map { UInt8(truncatingIfNeeded: $0 * n + n) })
+    }
 
     override func setUpWithError() throws {
         try? FileManager.default.removeItem(atPath: path)
@@ -36,7 +38,9 @@ final class RekeyingTests: XCTestCase {
         try store.write { try $0.editor.createTable("added").addColumn("n", .int) }
         XCTAssertEqual(try store.newestVersion(), version + 1)
         // Who has it open keeps it from being replaced.
-        XCTAssertThrowsError(try StoreFiles.changeKey(path, from: key(3), to: nil)) { XCTAssertEqual($0 as? SessionError, .inUse(path: path)) }
+        XCTAssertThrowsError(try StoreFiles.changeKey(path, from: key(3), to: nil)) {
+            XCTAssertEqual($0 as? SessionError, .inUse(path: path))
+        }
         try store.close()
         XCTAssertNotNil(try ImmutableFile(path: path, key: key(3)).group.table(named: "added"))
     }
@@ -44,8 +48,12 @@ final class RekeyingTests: XCTestCase {
     func testAWrongKeyOrAFailedCheckLeavesTheFileAsItIs() throws {
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         struct Refused: Error {}
-        XCTAssertThrowsError(try StoreFiles.changeKey(path, from: key(1), to: key(2))) { XCTAssertEqual($0 as? OpenError, .notEncrypted(path: path)) }
-        XCTAssertThrowsError(try StoreFiles.changeKey(path, from: nil, to: key(2)) { _ in throw Refused() }) { XCTAssertTrue($0 is Refused) }
+        XCTAssertThrowsError(try StoreFiles.changeKey(path, from: key(1), to: key(2))) {
+            XCTAssertEqual($0 as? OpenError, .notEncrypted(path: path))
+        }
+        XCTAssertThrowsError(try StoreFiles.changeKey(path, from: nil, to: key(2)) { _ in throw Refused() }) {
+            XCTAssertTrue($0 is Refused)
+        }
         XCTAssertThrowsError(try StoreFiles.changeKey(scratch.file("none"), from: nil, to: key(2))) {
             XCTAssertEqual($0 as? OpenError, .fileNotFound(path: scratch.file("none")))
         }
@@ -69,14 +77,17 @@ final class RekeyingTests: XCTestCase {
 
     func testAnyFailingSystemCallLeavesAWholeFileAndNoCopy() throws {
         let expected = try text(0)
-        let rounds = try sweepFaults(code: EIO, selects: { $0.path.hasPrefix(self.scratch.path) }, prepare: { _ in
-            try? FileManager.default.removeItem(atPath: path)
-            try FileManager.default.copyItem(atPath: Fixtures.core14 + "/relationships.realm", toPath: path)
-        }, { try StoreFiles.changeKey(path, from: nil, to: key(5)) }, check: { _, error in
-            let isNew = (try? text(5)) == expected
-            XCTAssertTrue(isNew || (try? text(0)) == expected, "\(String(describing: error))")
-            XCTAssertTrue(isNew || error != nil)
-        })
+        let rounds = try sweepFaults(
+            code: EIO, selects: { $0.path.hasPrefix(self.scratch.path) },
+            prepare: { _ in
+                try? FileManager.default.removeItem(atPath: path)
+                try FileManager.default.copyItem(atPath: Fixtures.core14 + "/relationships.realm", toPath: path)
+            }, { try StoreFiles.changeKey(path, from: nil, to: key(5)) },
+            check: { _, error in
+                let isNew = (try? text(5)) == expected
+                XCTAssertTrue(isNew || (try? text(0)) == expected, "\(String(describing: error))")
+                XCTAssertTrue(isNew || error != nil)
+            })
         XCTAssertGreaterThan(rounds, 10)
     }
 

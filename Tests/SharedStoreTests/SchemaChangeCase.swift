@@ -18,14 +18,15 @@ struct SchemaChangeCase {
         expect = try XCTUnwrap(json["expect"])
         oldVersion = UInt64(json["oldVersion"]?.integer ?? 0)
         version = json["version"]?.integer.map { UInt64($0) } ?? oldVersion
-        mode = switch json["mode"]?.string {
-        case nil, "automatic": .automatic
-        case "readOnly": .readOnly
-        case "liveReadOnly": .liveReadOnly
-        case "deleteIfNeeded": .deleteIfNeeded
-        case "additiveExplicit": .additiveExplicit
-        case let other?: throw ScenarioError("mode \(other)")
-        }
+        mode =
+            switch json["mode"]?.string {
+            case nil, "automatic": .automatic
+            case "readOnly": .readOnly
+            case "liveReadOnly": .liveReadOnly
+            case "deleteIfNeeded": .deleteIfNeeded
+            case "additiveExplicit": .additiveExplicit
+            case let other?: throw ScenarioError("mode \(other)")
+            }
     }
 
     struct ScenarioError: Error { let what: String; init(_ what: String) { self.what = what } }
@@ -80,13 +81,16 @@ struct SchemaChangeCase {
     private static func property(_ name: String, _ word: String) throws -> PropertySchema {
         var word = word
         var collection: CollectionKind?
-        for (prefix, kind) in [("list<", CollectionKind.list), ("set<", .set), ("dict<", .dictionary)] where word.hasPrefix(prefix) {
+        for (prefix, kind) in [("list<", CollectionKind.list), ("set<", .set), ("dict<", .dictionary)]
+        where word.hasPrefix(prefix) {
             collection = kind
             word = String(word.dropFirst(prefix.count).dropLast())
         }
         let isOptional = word.hasSuffix("?")
         if isOptional { word.removeLast() }
-        if let type = types[word] { return PropertySchema(name: name, type: type, collection: collection, isOptional: isOptional) }
+        if let type = types[word] {
+            return PropertySchema(name: name, type: type, collection: collection, isOptional: isOptional)
+        }
         return PropertySchema(name: name, type: .link, collection: collection, isOptional: isOptional, objectType: word)
     }
 
@@ -94,30 +98,37 @@ struct SchemaChangeCase {
 
     /// The schema in the words of the cases.
     static func describe(_ schema: Schema) -> ExactJSON {
-        .object(schema.classes.map { type in
-            var members = type.isEmbedded ? [ExactJSON.Member("_embedded", .bool(true))] : []
-            members += type.properties.map { ExactJSON.Member($0.name, .string(words($0, isPrimaryKey: type.primaryKey == $0.name))) }
-            return ExactJSON.Member(type.name, .object(members))
-        })
+        .object(
+            schema.classes.map { type in
+                var members = type.isEmbedded ? [ExactJSON.Member("_embedded", .bool(true))] : []
+                members += type.properties.map {
+                    ExactJSON.Member($0.name, .string(words($0, isPrimaryKey: type.primaryKey == $0.name)))
+                }
+                return ExactJSON.Member(type.name, .object(members))
+            })
     }
 
     static func words(_ property: PropertySchema, isPrimaryKey: Bool) -> String {
         let name = types.first { $0.value == property.type }?.key ?? property.objectType ?? ""
         let mark = property.type == .link ? property.collection == nil : property.isOptional && property.type != .mixed
         let element = name + (mark ? "?" : "")
-        let type = switch property.collection {
-        case .list: "list<\(element)>"
-        case .set: "set<\(element)>"
-        case .dictionary: "dict<\(element)>"
-        case nil: element
-        }
-        return type + (isPrimaryKey ? " primary" : property.isIndexed ? " indexed" : "") + (property.isFullTextIndexed ? " fulltext" : "")
+        let type =
+            switch property.collection {
+            case .list: "list<\(element)>"
+            case .set: "set<\(element)>"
+            case .dictionary: "dict<\(element)>"
+            case nil: element
+            }
+        return type + (isPrimaryKey ? " primary" : property.isIndexed ? " indexed" : "")
+            + (property.isFullTextIndexed ? " fulltext" : "")
     }
 
     /// A difference in the form of the cases.
     static func describe(_ difference: SchemaDifference, file: Schema, wanted: Schema) -> ExactJSON {
         func object(_ kind: String, _ name: String, _ more: (String, String?)...) -> ExactJSON {
-            .object([.init("diff", .string(kind)), .init("class", .string(name))] + more.compactMap { label, value in value.map { .init(label, .string($0)) } })
+            .object(
+                [.init("diff", .string(kind)), .init("class", .string(name))]
+                    + more.compactMap { label, value in value.map { .init(label, .string($0)) } })
         }
         func words(_ property: PropertySchema, _ schema: Schema, _ name: String) -> String {
             self.words(property, isPrimaryKey: schema.objectSchema(named: name)?.primaryKey == property.name)
@@ -127,15 +138,18 @@ struct SchemaChangeCase {
         case .propertyAdded(let name, let property): return object("property added", name, ("property", property.name))
         case .propertyRemoved(let name, let property): return object("property removed", name, ("property", property))
         case .typeChanged(let name, let from, let to):
-            return object("type changed", name, ("property", to.name), ("from", words(from, file, name)), ("to", words(to, wanted, name)))
+            return object(
+                "type changed", name, ("property", to.name), ("from", words(from, file, name)), ("to", words(to, wanted, name)))
         case .madeOptional(let name, let property): return object("made optional", name, ("property", property))
         case .madeRequired(let name, let property): return object("made required", name, ("property", property))
         case .indexAdded(let name, let property): return object("index added", name, ("property", property))
         case .fullTextIndexAdded(let name, let property): return object("fulltext index added", name, ("property", property))
         case .indexRemoved(let name, let property): return object("index removed", name, ("property", property))
         case .primaryKeyChanged(let name, let from, nil): return object("primary key removed", name, ("from", from))
-        case .primaryKeyChanged(let name, let from, let to): return object("primary key changed", name, ("to", to), ("from", from))
-        case .kindChanged(let name, let from, let to): return object("class kind changed", name, ("from", from.word), ("to", to.word))
+        case .primaryKeyChanged(let name, let from, let to):
+            return object("primary key changed", name, ("to", to), ("from", from))
+        case .kindChanged(let name, let from, let to):
+            return object("class kind changed", name, ("from", from.word), ("to", to.word))
         }
     }
 
@@ -147,7 +161,8 @@ struct SchemaChangeCase {
         case TableError.nullNotAllowed: "null for a required property"
         case SchemaError.invalidSchema(let problems):
             // The original refuses this one only when it makes the index.
-            problems.allSatisfy { if case .notFullTextIndexable = $0 { true } else { false } } ? "index refused" : "invalid schema"
+            problems.allSatisfy { if case .notFullTextIndexable = $0 { true } else { false } }
+                ? "index refused" : "invalid schema"
         case SchemaError.migrationRequired: "migration required"
         case SchemaError.versionTooLow: "version too low"
         case SchemaError.versionDiffers: "version differs"
@@ -184,7 +199,9 @@ struct SchemaChangeCase {
         }
     }
 
-    private func store(_ value: ExactJSON, _ name: String, _ table: TableEditor, _ key: ObjectKey, _ labels: [String: (TableEditor, ObjectKey)]) throws {
+    private func store(
+        _ value: ExactJSON, _ name: String, _ table: TableEditor, _ key: ObjectKey, _ labels: [String: (TableEditor, ObjectKey)]
+    ) throws {
         let column = try table.column(named: name)
         let identity = table.identity(column, of: key)
         switch column.collection {

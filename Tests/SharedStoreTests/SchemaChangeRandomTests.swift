@@ -3,8 +3,9 @@ import Foundation
 import TestSupport
 import XCTest
 
-/// Random schemas, one after the other on the same file with random data: the file is sound after each, has exactly the wanted classes,
-/// and keeps every value that a change does not concern. And the chain of an application's schemas, from each of its versions.
+/// Random schemas, one after the other on the same file with random data: the file is sound after each, has exactly the wanted
+/// classes, and keeps every value that a change does not concern. And the chain of an application's schemas, from each of its
+/// versions.
 final class SchemaChangeRandomTests: XCTestCase {
     private static func options() -> StoreOptions {
         var options = StoreOptions()
@@ -19,10 +20,14 @@ final class SchemaChangeRandomTests: XCTestCase {
     private let classNames = ["A", "B", "C", "E"]
 
     private func randomProperty(_ name: String, _ kinds: [String: TableKind], _ random: inout SplitMix) -> PropertySchema {
-        let types: [ColumnType] = [.int, .bool, .string, .binary, .timestamp, .float, .double, .decimal, .objectId, .uuid, .mixed, .link, .link]
+        let types: [ColumnType] = [
+            .int, .bool, .string, .binary, .timestamp, .float, .double, .decimal, .objectId, .uuid, .mixed, .link, .link,
+        ]
         var property = PropertySchema(name: name, type: types.randomElement(using: &random) ?? .int)
         property.isOptional = Bool.random(using: &random)
-        if Int.random(in: 0..<5, using: &random) < 2 { property.collection = [.list, .set, .dictionary].randomElement(using: &random) }
+        if Int.random(in: 0..<5, using: &random) < 2 {
+            property.collection = [.list, .set, .dictionary].randomElement(using: &random)
+        }
         if property.type == .link {
             let target = kinds.keys.sorted().randomElement(using: &random) ?? "A"
             property.objectType = target
@@ -47,32 +52,38 @@ final class SchemaChangeRandomTests: XCTestCase {
             let other: TableKind = now == .embedded ? .topLevel : .embedded
             kinds[name] = name == "E" && Int.random(in: 0..<3, using: &random) == 0 ? other : now
         }
-        return Schema(version: -1, classes: kinds.keys.sorted().map { name in
-            let old = schema.objectSchema(named: name)
-            var type = ObjectSchema(name: name, kind: kinds[name] ?? .topLevel, primaryKey: nil, properties: [])
-            let hasKey = Int.random(in: 0..<5, using: &random) == 0 ? old?.primaryKey == nil : old?.primaryKey != nil
-            if hasKey && type.kind == .topLevel {
-                type.primaryKey = "id"
-                let key = old?.property(named: "id")
-                let isString = Int.random(in: 0..<6, using: &random) == 0
-                type.properties.append(PropertySchema(name: "id", type: isString ? .string : key?.type ?? .int,
-                                                      isOptional: Int.random(in: 0..<6, using: &random) == 0, isIndexed: true))
-            }
-            for letter in ["p", "q", "r", "s", "t", "u"] {
-                let present = old?.property(named: letter)
-                switch (present, Int.random(in: 0..<10, using: &random)) {
-                case (let property?, 0..<7) where property.objectType.map({ kinds[$0] != nil && (kinds[$0] != .embedded || property.collection != .set) }) ?? true:
-                    type.properties.append(property)
-                case (var property?, 7) where property.type != .link && property.type != .mixed:
-                    property.isOptional.toggle()
-                    type.properties.append(property)
-                case (_, 3...8): type.properties.append(randomProperty(letter, kinds, &random))
-                default: break
+        return Schema(
+            version: -1,
+            classes: kinds.keys.sorted().map { name in
+                let old = schema.objectSchema(named: name)
+                var type = ObjectSchema(name: name, kind: kinds[name] ?? .topLevel, primaryKey: nil, properties: [])
+                let hasKey = Int.random(in: 0..<5, using: &random) == 0 ? old?.primaryKey == nil : old?.primaryKey != nil
+                if hasKey && type.kind == .topLevel {
+                    type.primaryKey = "id"
+                    let key = old?.property(named: "id")
+                    let isString = Int.random(in: 0..<6, using: &random) == 0
+                    type.properties.append(
+                        PropertySchema(
+                            name: "id", type: isString ? .string : key?.type ?? .int,
+                            isOptional: Int.random(in: 0..<6, using: &random) == 0, isIndexed: true))
                 }
-            }
-            if type.properties.isEmpty { type.properties.append(PropertySchema(name: "p", type: .int)) }
-            return type
-        })
+                for letter in ["p", "q", "r", "s", "t", "u"] {
+                    let present = old?.property(named: letter)
+                    switch (present, Int.random(in: 0..<10, using: &random)) {
+                    case (let property?, 0..<7)
+                    where property.objectType.map({ kinds[$0] != nil && (kinds[$0] != .embedded || property.collection != .set) })
+                        ?? true:
+                        type.properties.append(property)
+                    case (var property?, 7) where property.type != .link && property.type != .mixed:
+                        property.isOptional.toggle()
+                        type.properties.append(property)
+                    case (_, 3...8): type.properties.append(randomProperty(letter, kinds, &random))
+                    default: break
+                    }
+                }
+                if type.properties.isEmpty { type.properties.append(PropertySchema(name: "p", type: .int)) }
+                return type
+            })
     }
 
     // MARK: Random data
@@ -84,7 +95,8 @@ final class SchemaChangeRandomTests: XCTestCase {
         switch column.type {
         case .int: return .int(n)
         case .bool: return .bool(n > 0)
-        case .string: return .string(["", "the quick fox", "fox and hound", String(repeating: "long ", count: 20), "\(n)"][Int(bits % 5)])
+        case .string:
+            return .string(["", "the quick fox", "fox and hound", String(repeating: "long ", count: 20), "\(n)"][Int(bits % 5)])
         case .binary: return .binary(Array(repeating: 7, count: Int(bits) * 9))
         case .timestamp: return .timestamp(Timestamp(seconds: n, nanoseconds: n < 0 ? -5 : 5))
         case .float: return .float(Float(n) / 4)
@@ -102,11 +114,14 @@ final class SchemaChangeRandomTests: XCTestCase {
 
     private func link(_ className: String, _ editor: GroupEditor, _ random: inout SplitMix) throws -> Mixed {
         guard let table = try editor.group.table(ofClass: className), table.objectCount > 0,
-              let row = try table.object(at: Int.random(in: 0..<table.objectCount, using: &random)) else { return .null }
+            let row = try table.object(at: Int.random(in: 0..<table.objectCount, using: &random))
+        else { return .null }
         return .link(table.key, row.key)
     }
 
-    private func fill(_ table: TableEditor, _ key: ObjectKey, _ editor: GroupEditor, _ random: inout SplitMix, depth: Int = 0) throws {
+    private func fill(_ table: TableEditor, _ key: ObjectKey, _ editor: GroupEditor, _ random: inout SplitMix, depth: Int = 0)
+        throws
+    {
         for column in table.table.publicColumns where table.table.primaryKeyColumn != column {
             let identity = table.identity(column, of: key)
             let embedded = try column.type == .link ? editor.editor(column.oppositeTable) : nil
@@ -114,11 +129,12 @@ final class SchemaChangeRandomTests: XCTestCase {
             if isEmbedded && depth > 1 { continue }
             for i in 0..<(column.collection == nil ? 1 : Int.random(in: 0..<4, using: &random)) {
                 if isEmbedded, let embedded {
-                    let child = switch column.collection {
-                    case nil: try table.setEmbedded(column, of: key)
-                    case .dictionary: try table.dictionarySetEmbedded(identity, "k\(i)")
-                    default: try table.listInsertEmbedded(identity, i)
-                    }
+                    let child =
+                        switch column.collection {
+                        case nil: try table.setEmbedded(column, of: key)
+                        case .dictionary: try table.dictionarySetEmbedded(identity, "k\(i)")
+                        default: try table.listInsertEmbedded(identity, i)
+                        }
                     try fill(embedded, child, editor, &random, depth: depth + 1)
                     continue
                 }
@@ -172,10 +188,14 @@ final class SchemaChangeRandomTests: XCTestCase {
                 let place = "seed \(seed), round \(round)"
                 do {
                     let numbered = hasBlock && round > 0
-                    let outcome = try SchemaChanger.open(store, wanted, version: round, repairsEmbedded: true, migration: !hasBlock ? nil : { context in
-                        XCTAssertEqual(try JSONExporter.text(context.old), before, place)
-                        try self.migrate(context, &serial, &random)
-                    })
+                    let outcome = try SchemaChanger.open(
+                        store, wanted, version: round, repairsEmbedded: true,
+                        migration: !hasBlock
+                            ? nil
+                            : { context in
+                                XCTAssertEqual(try JSONExporter.text(context.old), before, place)
+                                try self.migrate(context, &serial, &random)
+                            })
                     ends[outcome, default: 0] += 1
                     try check(store, path, ExactJSON(parsing: before), file, wanted, numbered: numbered, place)
                 } catch let error as SchemaError {
@@ -210,9 +230,12 @@ final class SchemaChangeRandomTests: XCTestCase {
         for type in context.newSchema.classes {
             guard let old = context.oldSchema.objectSchema(named: type.name) else { continue }
             let new = type.properties.first { old.property(named: $0.name) == nil && $0.name != "id" }
-            if let new, let source = old.properties.first(where: {
-                type.property(named: $0.name) == nil && $0.name != "id" && $0.hasSameType(as: new) && (new.columnIsNullable || !$0.columnIsNullable)
-            }) {
+            if let new,
+                let source = old.properties.first(where: {
+                    type.property(named: $0.name) == nil && $0.name != "id" && $0.hasSameType(as: new)
+                        && (new.columnIsNullable || !$0.columnIsNullable)
+                })
+            {
                 try context.renameProperty(type.name, from: source.name, to: new.name)
             }
             guard let id = type.primaryKey, let key = type.property(named: id) else { continue }
@@ -227,7 +250,9 @@ final class SchemaChangeRandomTests: XCTestCase {
         }
     }
 
-    private func check(_ store: Store, _ path: String, _ before: ExactJSON, _ file: Schema, _ wanted: Schema, numbered: Bool, _ place: String) throws {
+    private func check(
+        _ store: Store, _ path: String, _ before: ExactJSON, _ file: Schema, _ wanted: Schema, numbered: Bool, _ place: String
+    ) throws {
         let reader = try store.beginRead()
         defer { reader.end() }
         XCTAssertEqual(SchemaDifference.between(file: try reader.group.schema(), wanted: wanted), [], place)
@@ -237,12 +262,15 @@ final class SchemaChangeRandomTests: XCTestCase {
         let after = try ExactJSON(parsing: JSONExporter.text(reader.group))
         for type in wanted.classes where type.kind == .topLevel {
             guard let old = file.objectSchema(named: type.name), old.kind == .topLevel else { continue }
-            let a = before["classes"]?[type.name]?["objects"]?.elements ?? [], b = after["classes"]?[type.name]?["objects"]?.elements ?? []
+            let a = before["classes"]?[type.name]?["objects"]?.elements ?? [],
+                b = after["classes"]?[type.name]?["objects"]?.elements ?? []
             XCTAssertEqual(a.map { $0["_key"] }, b.map { $0["_key"] }, place)
             for property in type.properties where property.type != .link && !(numbered && property.name == "id") {
                 guard let source = old.property(named: property.name), source.hasSameType(as: property),
-                      source.columnIsNullable == property.columnIsNullable || property.columnIsNullable else { continue }
-                XCTAssertEqual(a.map { $0[property.name] }, b.map { $0[property.name] }, "\(place): \(type.name).\(property.name)")
+                    source.columnIsNullable == property.columnIsNullable || property.columnIsNullable
+                else { continue }
+                XCTAssertEqual(
+                    a.map { $0[property.name] }, b.map { $0[property.name] }, "\(place): \(type.name).\(property.name)")
             }
         }
     }
@@ -256,20 +284,30 @@ final class SchemaChangeRandomTests: XCTestCase {
     }
 
     func testEveryVersionOfAnApplicationsFileComesToTheNewestModel() throws {
-        guard let older = Fixtures.older else { throw XCTSkip("the folder shared/fixtures is not beside the package; nothing was tested") }
-        let newest = Schema(version: -1, classes: [
-            ObjectSchema(name: "Person", kind: .topLevel, primaryKey: nil, properties: [
-                PropertySchema(name: "fullName", type: .string), PropertySchema(name: "age", type: .int),
-                PropertySchema(name: "address", type: .link, isOptional: true, objectType: "Address"),
-                PropertySchema(name: "pets", type: .link, collection: .list, objectType: "Pet"),
-            ]),
-            ObjectSchema(name: "Pet", kind: .topLevel, primaryKey: nil, properties: [
-                PropertySchema(name: "name", type: .string), PropertySchema(name: "kind", type: .int),
-            ]),
-            ObjectSchema(name: "Address", kind: .embedded, primaryKey: nil, properties: [
-                PropertySchema(name: "street", type: .string), PropertySchema(name: "city", type: .string),
-            ]),
-        ])
+        guard let older = Fixtures.older else {
+            throw XCTSkip("the folder shared/fixtures is not beside the package; nothing was tested")
+        }
+        let newest = Schema(
+            version: -1,
+            classes: [
+                ObjectSchema(
+                    name: "Person", kind: .topLevel, primaryKey: nil,
+                    properties: [
+                        PropertySchema(name: "fullName", type: .string), PropertySchema(name: "age", type: .int),
+                        PropertySchema(name: "address", type: .link, isOptional: true, objectType: "Address"),
+                        PropertySchema(name: "pets", type: .link, collection: .list, objectType: "Pet"),
+                    ]),
+                ObjectSchema(
+                    name: "Pet", kind: .topLevel, primaryKey: nil,
+                    properties: [
+                        PropertySchema(name: "name", type: .string), PropertySchema(name: "kind", type: .int),
+                    ]),
+                ObjectSchema(
+                    name: "Address", kind: .embedded, primaryKey: nil,
+                    properties: [
+                        PropertySchema(name: "street", type: .string), PropertySchema(name: "city", type: .string),
+                    ]),
+            ])
         for (version, isImported) in (0...5).flatMap({ [($0, true), ($0, false)] }) {
             let scratch = ScratchDirectory("chain")
             let path = scratch.file("a.realm")
@@ -299,7 +337,8 @@ final class SchemaChangeRandomTests: XCTestCase {
             }
             XCTAssertEqual(names, version < 2 ? [[], [], []] : [["Marley", "Lassie"], ["Toto"], []], "\(version)")
             XCTAssertEqual(pets.count, version < 2 ? 0 : version == 2 ? 3 : 4, "\(version)")
-            XCTAssertEqual(people.first?["address"]?["$embedded"]?["street"]?.string, version < 4 ? nil : "Broadway", "\(version)")
+            XCTAssertEqual(
+                people.first?["address"]?["$embedded"]?["street"]?.string, version < 4 ? nil : "Broadway", "\(version)")
             let file = try ImmutableFile(path: path, key: TestKeys.usual)
             let report = try Verifier.verify(file)
             // Upgraded files keep the type number of their lists of links (file-format-2 3.1), which is worth a warning.
@@ -319,8 +358,10 @@ final class SchemaChangeRandomTests: XCTestCase {
                 try people.set("fullName", of: new, to: .string((old.string(first) ?? "") + " " + (old.string(last) ?? "")))
             }
         }
-        guard context.oldVersion == 2, let dogs = before.column(named: "dogs"), let dogTable = try context.old.table(ofClass: "Dog"),
-              let name = dogTable.column(named: "name"), let pets = try context.table("Pet") else { return }
+        guard context.oldVersion == 2, let dogs = before.column(named: "dogs"),
+            let dogTable = try context.old.table(ofClass: "Dog"),
+            let name = dogTable.column(named: "name"), let pets = try context.table("Pet")
+        else { return }
         try context.enumerateObjects("Person") { old, new in
             guard let old, let new else { return XCTFail("a person of one schema only") }
             let list = people.identity(try people.column(named: "pets"), of: new)

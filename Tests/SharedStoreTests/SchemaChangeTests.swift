@@ -19,7 +19,7 @@ final class SchemaChangeTests: XCTestCase {
     /// Where the original leaves another file than it shows: there, the schema of the file that is expected of us.
     private static let deviations = [
         // The original removes the index after it has added the other one, and keeps the general one after all.
-        "index becomes full-text: raised version, no block": #"{"A":{"x":"int","s":"string fulltext"}}"#,
+        "index becomes full-text: raised version, no block": #"{"A":{"x":"int","s":"string fulltext"}}"#
     ]
     /// The original has no answer to these: what is expected of us.
     private static let answers = [
@@ -29,7 +29,8 @@ final class SchemaChangeTests: XCTestCase {
 
     static func cases() throws -> [SchemaChangeCase] {
         guard let shared = Fixtures.shared else {
-            throw XCTSkip("the folder shared/fixtures with the recorded schema changes is not beside the package; nothing was tested")
+            throw XCTSkip(
+                "the folder shared/fixtures with the recorded schema changes is not beside the package; nothing was tested")
         }
         let text = try Data(contentsOf: URL(fileURLWithPath: shared + "/schema-changes.json"))
         return try XCTUnwrap(ExactJSON(parsing: text)["cases"]).elements.map { try SchemaChangeCase($0) }
@@ -40,7 +41,9 @@ final class SchemaChangeTests: XCTestCase {
         XCTAssertGreaterThanOrEqual(cases.count, 160)
         var left: Set<String> = []
         for item in cases {
-            do { try run(item) } catch is SchemaChangeCase.NotInFiles { left.insert(item.name) } catch { XCTFail("\(item.name): \(error)") }
+            do { try run(item) } catch is SchemaChangeCase.NotInFiles { left.insert(item.name) } catch {
+                XCTFail("\(item.name): \(error)")
+            }
         }
         XCTAssertEqual(left, Self.notInFiles)
     }
@@ -55,7 +58,9 @@ final class SchemaChangeTests: XCTestCase {
             try store.write { try item.makeData($0.editor) }
             let reader = try store.beginRead()
             let file = try reader.group.schema()
-            let found = SchemaDifference.between(file: file, wanted: wanted).map { SchemaChangeCase.describe($0, file: file, wanted: wanted) }
+            let found = SchemaDifference.between(file: file, wanted: wanted).map {
+                SchemaChangeCase.describe($0, file: file, wanted: wanted)
+            }
             if let expected = item.expect["differences"] { XCTAssertNil(expected.firstDifference(.array(found)), item.name) }
             reader.end()
             try store.close()
@@ -66,7 +71,8 @@ final class SchemaChangeTests: XCTestCase {
         var outcome = ""
         var versionSeen: Int64?
         do {
-            let access: StoreOptions.Access = item.mode == .readOnly ? .immutable : item.mode == .liveReadOnly ? .readOnly : .readWrite
+            let access: StoreOptions.Access =
+                item.mode == .readOnly ? .immutable : item.mode == .liveReadOnly ? .readOnly : .readWrite
             (outcome, versionSeen) = try open(item, wanted, path, access, item.block { calls += 1 })
         } catch let other { error = other }
 
@@ -86,25 +92,31 @@ final class SchemaChangeTests: XCTestCase {
             XCTAssertFalse(FileManager.default.fileExists(atPath: path), item.name)
             return
         }
-        if expected["fileUnchanged"] == .bool(true) { XCTAssertEqual(before, FileManager.default.contents(atPath: path), item.name) }
+        if expected["fileUnchanged"] == .bool(true) {
+            XCTAssertEqual(before, FileManager.default.contents(atPath: path), item.name)
+        }
         try checkFile(item, path)
     }
 
-    private func open(_ item: SchemaChangeCase, _ wanted: Schema, _ path: String, _ access: StoreOptions.Access,
-                      _ block: ((MigrationContext) throws -> Void)?) throws -> (String, Int64) {
+    private func open(
+        _ item: SchemaChangeCase, _ wanted: Schema, _ path: String, _ access: StoreOptions.Access,
+        _ block: ((MigrationContext) throws -> Void)?
+    ) throws -> (String, Int64) {
         var store = try Store.open(path, Self.options(access))
         defer { try? store.close(force: true) }
         let repairs = item.json["repairEmbedded"] == .bool(true)
         func change() throws -> SchemaChanger.Outcome {
-            try SchemaChanger.open(store, wanted, version: item.version, mode: item.mode, repairsEmbedded: repairs, migration: block)
+            try SchemaChanger.open(
+                store, wanted, version: item.version, mode: item.mode, repairsEmbedded: repairs, migration: block)
         }
-        var outcome = switch try change() {
-        case .unchanged: "unchanged"
-        case .created: "file created"
-        case .changed: "changed automatically"
-        case .migrated: "block called"
-        case .needsNewFile: "file deleted and made anew"
-        }
+        var outcome =
+            switch try change() {
+            case .unchanged: "unchanged"
+            case .created: "file created"
+            case .changed: "changed automatically"
+            case .migrated: "block called"
+            case .needsNewFile: "file deleted and made anew"
+            }
         if outcome == "file deleted and made anew" {
             try store.close()
             let wasDeleted = try StoreFiles.delete(path)
@@ -124,7 +136,9 @@ final class SchemaChangeTests: XCTestCase {
         XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(item.name): \(report.findings.prefix(4).map(\.description))")
         let export = try ExactJSON(parsing: JSONExporter.text(file.group))
         let objects = ExactJSON.object(export["classes"]?.members.map { .init($0.name, $0.value["objects"] ?? .null) } ?? [])
-        if let answer = Self.answers[item.name] { XCTAssertNil(try ExactJSON(parsing: answer).firstDifference(objects), item.name) }
+        if let answer = Self.answers[item.name] {
+            XCTAssertNil(try ExactJSON(parsing: answer).firstDifference(objects), item.name)
+        }
         guard let after = item.expect["after"] else { return }
         XCTAssertEqual(export["schemaVersion"], after["schemaVersion"], item.name)
         let schema = try Self.deviations[item.name].map { try ExactJSON(parsing: $0) } ?? after["schema"]
@@ -142,27 +156,37 @@ final class SchemaChangeTests: XCTestCase {
 
     func testAllProblemsAreNamedAtOnce() throws {
         let store = try Store.inMemory()
-        let wanted = Schema(version: -1, classes: [
-            ObjectSchema(name: "A", kind: .topLevel, primaryKey: "d", properties: [
-                PropertySchema(name: "d", type: .double), PropertySchema(name: "b", type: .link, isOptional: true, objectType: "B"),
-                PropertySchema(name: "b", type: .binary, isIndexed: true),
-            ]),
-            ObjectSchema(name: "E", kind: .embedded, primaryKey: "i", properties: [PropertySchema(name: "i", type: .int)]),
-        ])
+        let wanted = Schema(
+            version: -1,
+            classes: [
+                ObjectSchema(
+                    name: "A", kind: .topLevel, primaryKey: "d",
+                    properties: [
+                        PropertySchema(name: "d", type: .double),
+                        PropertySchema(name: "b", type: .link, isOptional: true, objectType: "B"),
+                        PropertySchema(name: "b", type: .binary, isIndexed: true),
+                    ]),
+                ObjectSchema(name: "E", kind: .embedded, primaryKey: "i", properties: [PropertySchema(name: "i", type: .int)]),
+            ])
         XCTAssertThrowsError(try SchemaChanger.open(store, wanted, version: 0)) {
-            XCTAssertEqual($0 as? SchemaError, .invalidSchema([
-                .unknownLinkTarget(class: "A", property: "b", target: "B"), .propertyDeclaredTwice(class: "A", property: "b"),
-                .notIndexable(class: "A", property: "b"), .badPrimaryKeyType(class: "A", property: "d"), .embeddedWithPrimaryKey(class: "E", property: "i"),
-            ]))
+            XCTAssertEqual(
+                $0 as? SchemaError,
+                .invalidSchema([
+                    .unknownLinkTarget(class: "A", property: "b", target: "B"), .propertyDeclaredTwice(class: "A", property: "b"),
+                    .notIndexable(class: "A", property: "b"), .badPrimaryKeyType(class: "A", property: "d"),
+                    .embeddedWithPrimaryKey(class: "E", property: "i"),
+                ]))
         }
-        _ = try SchemaChanger.open(store, thing([PropertySchema(name: "a", type: .int), PropertySchema(name: "b", type: .int)]), version: 0)
+        _ = try SchemaChanger.open(
+            store, thing([PropertySchema(name: "a", type: .int), PropertySchema(name: "b", type: .int)]), version: 0)
         let other = thing([PropertySchema(name: "a", type: .string), PropertySchema(name: "c", type: .int)])
         XCTAssertThrowsError(try SchemaChanger.open(store, other, version: 0)) { error in
             guard case SchemaError.migrationRequired(let differences)? = error as? SchemaError else { return XCTFail("\(error)") }
             XCTAssertEqual(differences.count, 3)
             let text = "\(error)"
-            XCTAssertTrue(text.contains("'Thing.a' has been changed from 'int' to 'string'") && text.contains("'Thing.b' has been removed")
-                          && text.contains("'Thing.c' has been added"), text)
+            XCTAssertTrue(
+                text.contains("'Thing.a' has been changed from 'int' to 'string'") && text.contains("'Thing.b' has been removed")
+                    && text.contains("'Thing.c' has been added"), text)
         }
     }
 
@@ -171,7 +195,10 @@ final class SchemaChangeTests: XCTestCase {
         let plain = PropertySchema(name: "id", type: .int), indexed = PropertySchema(name: "id", type: .int, isIndexed: true)
         _ = try SchemaChanger.open(store, thing([indexed], primaryKey: "id"), version: 0)
         try store.write { _ = try $0.editor.editor(named: "class_Thing").createObject(primaryKey: .int(4)) }
-        for (version, schema) in [(1, thing([indexed])), (2, thing([indexed], primaryKey: "id")), (3, thing([plain])), (4, thing([plain], primaryKey: "id"))] as [(UInt64, Schema)] {
+        for (version, schema) in [
+            (1, thing([indexed])), (2, thing([indexed], primaryKey: "id")), (3, thing([plain])),
+            (4, thing([plain], primaryKey: "id")),
+        ] as [(UInt64, Schema)] {
             _ = try SchemaChanger.open(store, schema, version: version) { _ in }
             let reader = try store.beginRead()
             XCTAssertEqual(SchemaDifference.between(file: try reader.group.schema(), wanted: schema), [], "version \(version)")
@@ -182,8 +209,11 @@ final class SchemaChangeTests: XCTestCase {
 
     func testAKeyThatBecomesRequiredIsRefusedWhereItsValuesBecomeEqual() throws {
         let store = try Store.inMemory()
-        _ = try SchemaChanger.open(store, thing([PropertySchema(name: "id", type: .int, isOptional: true)], primaryKey: "id"), version: 0)
-        try store.write { for i in 1...2 { _ = try $0.editor.editor(named: "class_Thing").createObject(primaryKey: .int(Int64(i))) } }
+        _ = try SchemaChanger.open(
+            store, thing([PropertySchema(name: "id", type: .int, isOptional: true)], primaryKey: "id"), version: 0)
+        try store.write {
+            for i in 1...2 { _ = try $0.editor.editor(named: "class_Thing").createObject(primaryKey: .int(Int64(i))) }
+        }
         let required = thing([PropertySchema(name: "id", type: .int)], primaryKey: "id")
         XCTAssertThrowsError(try SchemaChanger.open(store, required, version: 1)) {
             XCTAssertEqual($0 as? SchemaError, .duplicatePrimaryKey(class: "Thing", property: "id", value: "int(0)"))
@@ -223,16 +253,21 @@ final class SchemaChangeTests: XCTestCase {
     func testAClassThatIsEmbeddedNoMoreKeepsItsObjects() throws {
         let name = PropertySchema(name: "name", type: .string)
         func schema(_ property: PropertySchema?, _ kind: TableKind) -> Schema {
-            Schema(version: -1, classes: [
-                ObjectSchema(name: "Owner", kind: .topLevel, primaryKey: nil, properties: [name] + [property].compactMap { $0 }),
-                ObjectSchema(name: "Part", kind: kind, primaryKey: nil, properties: [name]),
-            ])
+            Schema(
+                version: -1,
+                classes: [
+                    ObjectSchema(
+                        name: "Owner", kind: .topLevel, primaryKey: nil, properties: [name] + [property].compactMap { $0 }),
+                    ObjectSchema(name: "Part", kind: kind, primaryKey: nil, properties: [name]),
+                ])
         }
         func links(_ collection: CollectionKind?) -> PropertySchema {
             PropertySchema(name: "part", type: .link, collection: collection, isOptional: collection != .list, objectType: "Part")
         }
         for collection in [nil, CollectionKind.list, .dictionary] {
-            for wanted in [nil, PropertySchema(name: "part", type: .int), links(collection == .list ? nil : .list), links(collection)] {
+            for wanted in [
+                nil, PropertySchema(name: "part", type: .int), links(collection == .list ? nil : .list), links(collection),
+            ] {
                 for hasBlock in [false, true] {
                     let place = "\(collection.map { "\($0)" } ?? "link") to \(wanted?.typeName ?? "nothing"), \(hasBlock)"
                     let scratch = ScratchDirectory(inMemory: true)
@@ -242,11 +277,12 @@ final class SchemaChangeTests: XCTestCase {
                         let owners = try transaction.editor.editor(named: "class_Owner")
                         let parts = try transaction.editor.editor(named: "class_Part")
                         let owner = try owners.createObject(), column = try owners.column(named: "part")
-                        let part: ObjectKey = switch collection {
-                        case .list: try owners.listInsertEmbedded(owners.identity(column, of: owner), 0)
-                        case .dictionary: try owners.dictionarySetEmbedded(owners.identity(column, of: owner), "key")
-                        default: try owners.setEmbedded(column, of: owner)
-                        }
+                        let part: ObjectKey =
+                            switch collection {
+                            case .list: try owners.listInsertEmbedded(owners.identity(column, of: owner), 0)
+                            case .dictionary: try owners.dictionarySetEmbedded(owners.identity(column, of: owner), "key")
+                            default: try owners.setEmbedded(column, of: owner)
+                            }
                         try parts.set("name", of: part, to: .string("wheel"))
                     }
                     let block: ((MigrationContext) throws -> Void)? = hasBlock ? { _ in } : nil
@@ -256,7 +292,8 @@ final class SchemaChangeTests: XCTestCase {
                     let parts = try XCTUnwrap(reader.group.table(ofClass: "Part"))
                     XCTAssertEqual(parts.kind, .topLevel, place)
                     XCTAssertEqual(parts.objectCount, 1, place)
-                    XCTAssertEqual(try parts.object(at: 0)?.value(XCTUnwrap(parts.column(named: "name"))), .string("wheel"), place)
+                    XCTAssertEqual(
+                        try parts.object(at: 0)?.value(XCTUnwrap(parts.column(named: "name"))), .string("wheel"), place)
                     reader.end()
                     let image = try ImmutableFile(path: scratch.file("a.realm"), key: TestKeys.usual)
                     XCTAssertTrue(try Verifier.verify(image).findings.isEmpty, place)
@@ -279,7 +316,10 @@ final class SchemaChangeTests: XCTestCase {
         let reader = try store.beginRead()
         XCTAssertEqual(try reader.group.schema(), Schema(version: 2, classes: thing([a, b]).classes))
         reader.end()
-        XCTAssertThrowsError(try SchemaChanger.open(store, thing([PropertySchema(name: "a", type: .string)]), version: 2, mode: .additiveDiscovered)) {
+        XCTAssertThrowsError(
+            try SchemaChanger.open(
+                store, thing([PropertySchema(name: "a", type: .string)]), version: 2, mode: .additiveDiscovered)
+        ) {
             guard case SchemaError.notAdditive(let faults)? = $0 as? SchemaError else { return XCTFail("\($0)") }
             XCTAssertEqual(faults.count, 1)
         }
@@ -292,7 +332,9 @@ final class SchemaChangeTests: XCTestCase {
         XCTAssertThrowsError(try SchemaChanger.open(store, thing([a, b]), version: 1, mode: .manual) { _ in }) {
             XCTAssertEqual($0 as? SchemaError, .incompleteMigration([.propertyAdded(class: "Thing", b)]))
         }
-        let outcome = try SchemaChanger.open(store, thing([a, b]), version: 1, mode: .manual) { try $0.table("Thing")?.addColumn("b", .int) }
+        let outcome = try SchemaChanger.open(store, thing([a, b]), version: 1, mode: .manual) {
+            try $0.table("Thing")?.addColumn("b", .int)
+        }
         XCTAssertEqual(outcome, .migrated)
     }
 

@@ -7,8 +7,8 @@ import XCTest
 
 /// A lock file in which anything may stand: never a crash, never a hang, and where nobody uses it, always a fresh session.
 ///
-/// Checked are the file's first 256 bytes (fields and mutexes) and, more rarely, the rest (condition variables, version list). The
-/// opener is a process of its own, so that a crash is seen for what it is.
+/// Checked are the file's first 256 bytes (fields and mutexes) and, more rarely, the rest (condition variables, version list).
+/// The opener is a process of its own, so that a crash is seen for what it is.
 final class SessionFuzzTests: XCTestCase {
     private static let limitSeconds = 1.0
 
@@ -26,7 +26,9 @@ final class SessionFuzzTests: XCTestCase {
             default: value = random.next()
             }
             let width = [1, 2, 4, 8][Int(random.next() % 4)]
-            try withUnsafeBytes(of: value) { try SystemCalls.write(descriptor, UnsafeRawBufferPointer(rebasing: $0[..<width]), at: offset / width * width) }
+            try withUnsafeBytes(of: value) {
+                try SystemCalls.write(descriptor, UnsafeRawBufferPointer(rebasing: $0[..<width]), at: offset / width * width)
+            }
         }
     }
 

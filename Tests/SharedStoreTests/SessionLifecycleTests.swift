@@ -30,7 +30,8 @@ class SessionLifecycleTests: XCTestCase {
 
     private func assertFileIsSound(_ message: String = "", line: UInt = #line) throws {
         let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
-        XCTAssert(report.isSound && report.findings.isEmpty, "\(message) \(report.findings.prefix(3).map(\.description))", line: line)
+        XCTAssert(
+            report.isSound && report.findings.isEmpty, "\(message) \(report.findings.prefix(3).map(\.description))", line: line)
     }
 
     /// A ledger with much free space.
@@ -78,7 +79,9 @@ class SessionLifecycleTests: XCTestCase {
             try table.addColumn("value", .int)
             for i in 0..<5000 { try table.setInt(table.column(named: "value"), of: table.createObject(), to: Int64(i) << 40) }
         }
-        for _ in 0..<3 { try store.write { try $0.editor.editor(named: "class_Thing").deleteObject(ObjectKey(Int64($0.baseVersion))) } }
+        for _ in 0..<3 {
+            try store.write { try $0.editor.editor(named: "class_Thing").deleteObject(ObjectKey(Int64($0.baseVersion))) }
+        }
         XCTAssertTrue(try store.compact())
         let reader = try store.beginRead()
         XCTAssertEqual(try reader.group.table(named: "class_Thing")?.objectCount, 4997)

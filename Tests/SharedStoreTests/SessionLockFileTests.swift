@@ -38,7 +38,8 @@ final class SessionLockFileTests: XCTestCase {
 
     func testEveryLayoutMismatchIsReportedWithBothValues() throws {
         let cases: [(offset: Int, value: UInt8, text: String)] = [
-            (6, 13, "layout version 13, expected 14"), (1, 44, "mutex size 44"), (2, 40, "condition variable size 40, expected 48"),
+            (6, 13, "layout version 13, expected 14"), (1, 44, "mutex size 44"),
+            (2, 40, "condition variable size 40, expected 48"),
         ]
         for (offset, value, text) in cases {
             let scratch = ScratchDirectory()
@@ -55,7 +56,8 @@ final class SessionLockFileTests: XCTestCase {
 
     func testAStaleFileOfAnyContentIsInitialisedAfresh() throws {
         let contents: [[UInt8]] = [
-            [], [1], [UInt8](repeating: 0, count: 5000), [UInt8](repeating: 0xA5, count: LockFile.initialByteCount), [UInt8](repeating: 0xFF, count: LockFile.initialByteCount + 1280),
+            [], [1], [UInt8](repeating: 0, count: 5000), [UInt8](repeating: 0xA5, count: LockFile.initialByteCount),
+            [UInt8](repeating: 0xFF, count: LockFile.initialByteCount + 1280),
             [1, 40, 48, 0, 24, 2, 13, 0], [0, 44, 48, 1] + [UInt8](repeating: 0, count: 1000),
         ]
         for content in contents {

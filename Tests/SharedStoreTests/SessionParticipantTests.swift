@@ -56,7 +56,9 @@ class SessionParticipantTests: XCTestCase {
         expected[456] = 24
         var found = bytes(path + ".lock")
         // Our first page was written by then: twice the counter.
-        if key != nil { XCTAssertEqual(found[424..<432].reduce(0, +), 2) ; found.replaceSubrange(424..<432, with: repeatElement(0, count: 8)) }
+        if key != nil {
+            XCTAssertEqual(found[424..<432].reduce(0, +), 2); found.replaceSubrange(424..<432, with: repeatElement(0, count: 8))
+        }
         for used in [52, 92, 132] where found.count > used && found[used] == 1 { found[used] = 0 }
         XCTAssertEqual(found, expected)
         try participant.close()
@@ -95,7 +97,9 @@ class SessionParticipantTests: XCTestCase {
     func testClosingWithOpenTransactionsIsRefusedUnlessForced() throws {
         let participant = try open(path), other = try open(path)
         let lock = try participant.acquireNewest(.live)
-        XCTAssertThrowsError(try participant.close()) { XCTAssertEqual($0 as? SessionError, .openTransactions(path: path, count: 1)) }
+        XCTAssertThrowsError(try participant.close()) {
+            XCTAssertEqual($0 as? SessionError, .openTransactions(path: path, count: 1))
+        }
         XCTAssertEqual(try other.status().versions[0].liveLockCount, 2, "one of the two is the status's own")
         try participant.close(force: true)
         participant.release(lock)
@@ -109,21 +113,32 @@ class SessionParticipantTests: XCTestCase {
         let first = try open(path)
         defer { try? first.close() }
         let cases: [(ParticipantOptions, SessionError)] = [
-            (options { $0.durability = .unsafe }, .incompatibleSession(path: path, which: .durability, ours: "unsafe", theirs: "full")),
-            (options { $0.durability = .memoryOnly }, .incompatibleSession(path: path, which: .durability, ours: "memoryOnly", theirs: "full")),
-            (options { $0.historyType = .none }, .incompatibleSession(path: path, which: .historyType, ours: "none", theirs: "in file")),
+            (
+                options { $0.durability = .unsafe },
+                .incompatibleSession(path: path, which: .durability, ours: "unsafe", theirs: "full")
+            ),
+            (
+                options { $0.durability = .memoryOnly },
+                .incompatibleSession(path: path, which: .durability, ours: "memoryOnly", theirs: "full")
+            ),
+            (
+                options { $0.historyType = .none },
+                .incompatibleSession(path: path, which: .historyType, ours: "none", theirs: "in file")
+            ),
         ]
         for (options, expected) in cases {
             XCTAssertThrowsError(try open(path, options)) { XCTAssertEqual($0 as? SessionError, expected) }
         }
         first.lockFile.historySchemaVersion = 7
         XCTAssertThrowsError(try open(path)) {
-            XCTAssertEqual($0 as? SessionError, .incompatibleSession(path: path, which: .historySchemaVersion, ours: "1", theirs: "7"))
+            XCTAssertEqual(
+                $0 as? SessionError, .incompatibleSession(path: path, which: .historySchemaVersion, ours: "1", theirs: "7"))
         }
         first.lockFile.historySchemaVersion = 1
         first.lockFile.fileFormat = 25
         XCTAssertThrowsError(try open(path)) {
-            XCTAssertEqual($0 as? SessionError, .incompatibleLockFile(path: path + ".lock", what: "file format", ours: "24", theirs: "25"))
+            XCTAssertEqual(
+                $0 as? SessionError, .incompatibleLockFile(path: path + ".lock", what: "file format", ours: "24", theirs: "25"))
         }
         first.lockFile.fileFormat = 24
         XCTAssertEqual(first.lockFile.participantCount, 1)
@@ -147,7 +162,10 @@ class SessionParticipantTests: XCTestCase {
         XCTAssert(error(scratch.path).contains("is a directory"))
         XCTAssertEqual(mkfifo(scratch.file("fifo"), 0o600), 0)
         XCTAssert(error(scratch.file("fifo")).contains("not a regular file"))
-        XCTAssert(FileManager.default.createFile(atPath: scratch.file("text"), contents: Data("Lorem ipsum dolor sit amet, consectetuer.".utf8 + [10, 10, 10, 10, 10, 10, 10])))
+        XCTAssert(
+            FileManager.default.createFile(
+                atPath: scratch.file("text"),
+                contents: Data("Lorem ipsum dolor sit amet, consectetuer.".utf8 + [10, 10, 10, 10, 10, 10, 10])))
         XCTAssert(error(scratch.file("text")).hasPrefix(scratch.file("text") + ":"))
         XCTAssert(FileManager.default.createFile(atPath: scratch.file("b.realm.management"), contents: Data()))
         let participant = try open(scratch.file("b.realm"))
@@ -205,7 +223,9 @@ class SessionParticipantTests: XCTestCase {
     // MARK: Recipes 5, 7, 8: stale state
 
     func testStaleLockFilesOfAllKindsGiveAFreshSession() throws {
-        for content in [[], [UInt8](repeating: 0, count: 100), [UInt8](repeating: 0xFF, count: LockFile.initialByteCount)] as [[UInt8]] {
+        for content in [[], [UInt8](repeating: 0, count: 100), [UInt8](repeating: 0xFF, count: LockFile.initialByteCount)]
+            as [[UInt8]]
+        {
             try Data(content).write(to: URL(fileURLWithPath: path + ".lock"))
             let participant = try open(path)
             XCTAssertTrue(participant.attachedAs.isInitiator)
@@ -305,7 +325,10 @@ class SessionParticipantTests: XCTestCase {
 
     func testAKillAtEachStepOfOpeningAndClosingLeavesOthersUnharmed() throws {
         let anchor = try open(path)
-        for point in ["open.locked", "open.counted", "close.locked", "read-lock.between-register-and-count", "close.between-register-and-count"] {
+        for point in [
+            "open.locked", "open.counted", "close.locked", "read-lock.between-register-and-count",
+            "close.between-register-and-count",
+        ] {
             let process = try TestProcess(key: key)
             process.ask("kill-at \(point)")
             _ = process.ask("open \(path)")

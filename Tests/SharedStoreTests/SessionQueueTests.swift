@@ -108,7 +108,8 @@ class SessionQueueTests: XCTestCase {
         try anchor.close()
     }
 
-    /// Recipes 18, 19 and 21, W6 to W9: killed at each store of publishing, a version is there whole or not at all, and work goes on.
+    /// Recipes 18, 19 and 21, W6 to W9: killed at each store of publishing, a version is there whole or not at all, and work goes
+    /// on.
     func testAWriterKilledAtAnyStepOfPublishingIsHealed() throws {
         let anchor = try open(path)
         let points = [
@@ -150,7 +151,8 @@ class SessionQueueTests: XCTestCase {
         victim.ask("live")
         victim.ask("kill-at publish.before-entries")
         XCTAssertEqual(victim.ask("publish"), "gone")
-        XCTAssertEqual(try SystemCalls.status(path: path + ".lock").size, LockFile.initialByteCount + 32 * LockFile.recordByteCount)
+        XCTAssertEqual(
+            try SystemCalls.status(path: path + ".lock").size, LockFile.initialByteCount + 32 * LockFile.recordByteCount)
         held.append(try anchor.acquireNewest(.live))
         XCTAssertEqual(try publish(anchor), 33)
         XCTAssertEqual(try VersionList(anchor.lockFile).capacity(), 64)

@@ -181,7 +181,11 @@ class SessionRegisterTests: XCTestCase {
 
     func testStatusSaysWhoHoldsWhatSinceWhen() throws {
         let before = UInt64(SystemCalls.realTimeNanoseconds())
-        let participant = try open(path, { var o = ParticipantOptions(); o.label = "tests"; return o }())
+        let participant = try open(
+            path,
+            {
+                var o = ParticipantOptions(); o.label = "tests"; return o
+            }())
         let process = try TestProcess(key: key)
         process.ask("open \(path) label=holder")
         process.ask("live")

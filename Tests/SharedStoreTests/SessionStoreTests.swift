@@ -45,7 +45,8 @@ class SessionStoreTests: XCTestCase {
 
     private func assertFileIsSound(_ message: String = "", line: UInt = #line) throws {
         let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
-        XCTAssert(report.isSound && report.findings.isEmpty, "\(message) \(report.findings.prefix(3).map(\.description))", line: line)
+        XCTAssert(
+            report.isSound && report.findings.isEmpty, "\(message) \(report.findings.prefix(3).map(\.description))", line: line)
     }
 
     // MARK: One store
@@ -80,7 +81,10 @@ class SessionStoreTests: XCTestCase {
         XCTAssertEqual(try value(transaction.group), 101)
         transaction.rollback()
         struct Stop: Error {}
-        XCTAssertThrowsError(try store.write { try add($0, 50); throw Stop() })
+        XCTAssertThrowsError(
+            try store.write {
+                try add($0, 50); throw Stop()
+            })
         do {
             let forgotten = try store.beginWrite()
             try add(forgotten, 7)
@@ -98,11 +102,12 @@ class SessionStoreTests: XCTestCase {
         let reader = try store.beginRead()
         for _ in 0..<5 { try add(store) }
         var seen: [UInt64] = []
-        XCTAssertTrue(try reader.refresh { version, changeset in
-            seen.append(version)
-            XCTAssertGreaterThan(changeset.count, 0)
-            XCTAssertEqual(try self.value(reader.group), 1, "the old version is still there while the changes are looked at")
-        })
+        XCTAssertTrue(
+            try reader.refresh { version, changeset in
+                seen.append(version)
+                XCTAssertGreaterThan(changeset.count, 0)
+                XCTAssertEqual(try self.value(reader.group), 1, "the old version is still there while the changes are looked at")
+            })
         XCTAssertEqual(seen, [3, 4, 5, 6, 7])
         XCTAssertEqual(try value(reader.group), 6)
         struct Stop: Error {}
@@ -124,7 +129,9 @@ class SessionStoreTests: XCTestCase {
         XCTAssertEqual(try value(frozen.group), 1)
         let again = try store.freeze(2)
         XCTAssertEqual(try value(again.group), 1)
-        XCTAssertThrowsError(try store.beginRead(2)) { XCTAssertEqual($0 as? SessionError, .badVersion(path: path + ".lock", version: 2)) }
+        XCTAssertThrowsError(try store.beginRead(2)) {
+            XCTAssertEqual($0 as? SessionError, .badVersion(path: path + ".lock", version: 2))
+        }
         frozen.end()
         again.end()
         XCTAssertThrowsError(try store.freeze(2))
@@ -261,12 +268,14 @@ class SessionStoreTests: XCTestCase {
         let store = try Store.open(path, options { $0.versionCountMax = 3 })
         try makeTable(store)
         var readers: [ReadTransaction] = []
-        XCTAssertThrowsError(try {
-            while true {
-                readers.append(try store.beginRead())
-                try add(store)
-            }
-        }()) { error in
+        XCTAssertThrowsError(
+            try {
+                while true {
+                    readers.append(try store.beginRead())
+                    try add(store)
+                }
+            }()
+        ) { error in
             guard case SessionError.tooManyVersions(_, 3, let holders) = error else { return XCTFail("\(error)") }
             XCTAssert(holders.hasPrefix("version 2 by process \(getpid())"), holders)
         }
@@ -335,7 +344,8 @@ class SessionStoreTests: XCTestCase {
         let original = try source.beginRead()
         let tables = original.group.tableNames
         let participant = try XCTUnwrap(source.participant)
-        try StreamingCopy(version: nil, keepsHistory: false).write(participant.file.view(of: original.snapshot), toPath: path) { path in
+        try StreamingCopy(version: nil, keepsHistory: false).write(participant.file.view(of: original.snapshot), toPath: path) {
+            path in
             guard let key = self.key else { return try PlainFile.createExclusively(path) }
             return EncryptedFile(descriptor: try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL), path: path, key: key)
         }
@@ -458,7 +468,8 @@ class SessionStoreTests: XCTestCase {
     }
 
     private static let killPoints = [
-        "C3.locked", "C3.stored", "C7.before", "publish.before-newest", "publish.after-newest", "C7.after", "C8.locked", "C9.before", "write-queue.before-release",
+        "C3.locked", "C3.stored", "C7.before", "publish.before-newest", "publish.after-newest", "C7.after", "C8.locked",
+        "C9.before", "write-queue.before-release",
     ]
 
     /// Recipes 14 to 21 and the table of 5.5, with a survivor.
@@ -566,7 +577,12 @@ final class SessionEncryptedStoreTests: SessionStoreTests {
 
     // A class with a test of its own is found by the test runner, and with it those that it inherits.
     func testAnotherKeyIsRefused() throws {
-        try Store.open(scratchFile("b.realm"), { var o = StoreOptions(); o.encryptionKey = key; return o }()).close()
+        try Store.open(
+            scratchFile("b.realm"),
+            {
+                var o = StoreOptions(); o.encryptionKey = key; return o
+            }()
+        ).close()
         var other = StoreOptions()
         other.encryptionKey = try EncryptionKey((0..<64).map { UInt8($0 ^ 1) })
         XCTAssertThrowsError(try Store.open(scratchFile("b.realm"), other)) {

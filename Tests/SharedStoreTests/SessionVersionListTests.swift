@@ -15,7 +15,8 @@ final class SessionVersionListTests: XCTestCase {
     override func setUpWithError() throws {
         scratch = ScratchDirectory("list")
         file = try LockFile.open(
-            SessionPaths(scratch.file("a.realm")), .init(durability: .full, historyType: 2, historySchemaVersion: 1), .after(.seconds(5)))
+            SessionPaths(scratch.file("a.realm")), .init(durability: .full, historyType: 2, historySchemaVersion: 1),
+            .after(.seconds(5)))
         list = VersionList(file)
         locks = ReadLocks(file, register: nil)
         try file.with(.list, soon) { try list.reset(to: Snapshot(version: 1, topRef: 0, logicalSize: 24)) }
@@ -26,13 +27,17 @@ final class SessionVersionListTests: XCTestCase {
         scratch = nil
     }
 
-    private func snapshot(_ version: UInt64) -> Snapshot { Snapshot(version: version, topRef: 800 * Int(version), logicalSize: 8000 * Int(version)) }
+    private func snapshot(_ version: UInt64) -> Snapshot {
+        Snapshot(version: version, topRef: 800 * Int(version), logicalSize: 8000 * Int(version))
+    }
     private func publish(_ version: UInt64) throws { try file.with(.list, soon) { try list.publish(snapshot(version)) } }
     private func purge() throws -> PinnedVersions { try file.with(.list, soon) { try list.purge() } }
     private func records() throws -> [VersionList.Record] { try file.with(.list, soon) { try list.records() } }
 
     func testResetLeavesOneVersionAtIndexZero() throws {
-        XCTAssertEqual(try records(), [.init(index: 0, snapshot: Snapshot(version: 1, topRef: 0, logicalSize: 24), live: 0, frozen: 0, full: 0)])
+        XCTAssertEqual(
+            try records(),
+            [.init(index: 0, snapshot: Snapshot(version: 1, topRef: 0, logicalSize: 24), live: 0, frozen: 0, full: 0)])
         XCTAssertEqual(list.newest, 0)
         XCTAssertEqual(list.allocating, 0)
     }
@@ -66,7 +71,9 @@ final class SessionVersionListTests: XCTestCase {
 
     func testAVersionIsAvailableWhileNewestOrHeldInTheSameWay() throws {
         try publish(2)
-        XCTAssertThrowsError(try locks.acquire(.live, version: 1, soon)) { XCTAssertEqual($0 as? SessionError, .badVersion(path: file.path, version: 1)) }
+        XCTAssertThrowsError(try locks.acquire(.live, version: 1, soon)) {
+            XCTAssertEqual($0 as? SessionError, .badVersion(path: file.path, version: 1))
+        }
         let live = try locks.acquire(.live, version: 2, soon)
         try publish(3)
         let other = ReadLocks(file, register: nil)
@@ -168,7 +175,10 @@ final class SessionVersionListTests: XCTestCase {
     }
 
     func testNonsenseInTheListIsAnErrorNeverACrash() throws {
-        let offsets = [(432, UInt64(3)), (432, 40_000), (432, 0xFFFF_FFFF), (440, 32), (440, 0xFFFF_FFFE), (448 + 8, 3), (448 + 8, UInt64.max), (448 + 16, 24)]
+        let offsets = [
+            (432, UInt64(3)), (432, 40_000), (432, 0xFFFF_FFFF), (440, 32), (440, 0xFFFF_FFFE), (448 + 8, 3),
+            (448 + 8, UInt64.max), (448 + 16, 24),
+        ]
         let shift = LockFile.recordsOffset - 448
         for (offset, value) in offsets {
             let at = offset + shift
@@ -196,7 +206,8 @@ final class SessionVersionListTests: XCTestCase {
 
     func testAStoppedHolderOfTheListDoesNotStopAReleaseForLong() throws {
         let lock = try locks.acquireNewest(.live, soon)
-        let other = try LockFile.open(SessionPaths(scratch.file("a.realm")), .init(durability: .full, historyType: 2, historySchemaVersion: 1), soon)
+        let other = try LockFile.open(
+            SessionPaths(scratch.file("a.realm")), .init(durability: .full, historyType: 2, historySchemaVersion: 1), soon)
         defer { other.close() }
         try other.lock(.list, .immediate)
         locks.release(lock, .after(.milliseconds(10)))

@@ -24,7 +24,9 @@ final class SideFileTests: XCTestCase {
         ]
         for (name, way) in ways {
             XCTAssertThrowsError(try way(), name, file: file, line: line) { error in
-                guard case SessionError.sideFile(path + ".lock", let reason, _) = error else { return XCTFail("\(name): \(error)", file: file, line: line) }
+                guard case SessionError.sideFile(path + ".lock", let reason, _) = error else {
+                    return XCTFail("\(name): \(error)", file: file, line: line)
+                }
                 XCTAssertTrue(reason.contains(text), reason, file: file, line: line)
             }
         }
@@ -34,9 +36,12 @@ final class SideFileTests: XCTestCase {
         try Participant.open(path).close()
         let database = bytes(path)
         let contents: [[UInt8]] = [
-            Array("x".utf8), Array("my notes about locks\n".utf8), Array("müßig\n".utf8), Array(String(repeating: "text ", count: 400).utf8.prefix(1728)),
-            Array("SQLite format 3".utf8) + [0, 16, 0, 1], [0x7F, 0x45, 0x4C, 0x46, 2, 1, 1, 0] + [UInt8](repeating: 0, count: 100), database,
-            [UInt8](repeating: 0xA5, count: 100), [UInt8](repeating: 0xFF, count: 5000), [UInt8](repeating: 0, count: LockFile.mappedByteCount + 8),
+            Array("x".utf8), Array("my notes about locks\n".utf8), Array("müßig\n".utf8),
+            Array(String(repeating: "text ", count: 400).utf8.prefix(1728)),
+            Array("SQLite format 3".utf8) + [0, 16, 0, 1],
+            [0x7F, 0x45, 0x4C, 0x46, 2, 1, 1, 0] + [UInt8](repeating: 0, count: 100), database,
+            [UInt8](repeating: 0xA5, count: 100), [UInt8](repeating: 0xFF, count: 5000),
+            [UInt8](repeating: 0, count: LockFile.mappedByteCount + 8),
         ]
         for (index, content) in contents.enumerated() {
             try write(content, lock)
@@ -114,7 +119,9 @@ final class SideFileTests: XCTestCase {
         let name = path
         SystemCallInterception.hook = { $0.name == "faccessat" && $0.path == name ? EACCES : nil }
         defer { SystemCallInterception.hook = nil }
-        XCTAssertThrowsError(try Participant.open(path)) { XCTAssertEqual($0 as? OpenError, .permissionDenied(path: path, call: "faccessat")) }
+        XCTAssertThrowsError(try Participant.open(path)) {
+            XCTAssertEqual($0 as? OpenError, .permissionDenied(path: path, call: "faccessat"))
+        }
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path), ["a.realm"])
         #endif
     }
@@ -151,11 +158,15 @@ final class SideFileTests: XCTestCase {
         let from = scratch.file("from"), to = scratch.file("to")
         try write([1], from)
         try write([2], to)
-        XCTAssertThrowsError(try SystemCalls.renameAfterLooking(from, to: to)) { XCTAssertEqual(($0 as? SystemError)?.code, EEXIST) }
+        XCTAssertThrowsError(try SystemCalls.renameAfterLooking(from, to: to)) {
+            XCTAssertEqual(($0 as? SystemError)?.code, EEXIST)
+        }
         XCTAssertEqual(bytes(to), [2])
         unlink(to)
         XCTAssertEqual(symlink("nothing", to), 0)
-        XCTAssertThrowsError(try SystemCalls.renameAfterLooking(from, to: to)) { XCTAssertEqual(($0 as? SystemError)?.code, EEXIST) }
+        XCTAssertThrowsError(try SystemCalls.renameAfterLooking(from, to: to)) {
+            XCTAssertEqual(($0 as? SystemError)?.code, EEXIST)
+        }
         unlink(to)
         try SystemCalls.renameAfterLooking(from, to: to)
         XCTAssertEqual(bytes(to), [1])
@@ -184,7 +195,12 @@ final class SideFileTests: XCTestCase {
         let inspection = try file.inspect()
         let view = try file.view(of: inspection.snapshot)
         let top = try view.memory.node(inspection.snapshot.topRef)
-        return (content, Layout(top: top.ref, width: top.width / 8, names: try top.requiredRef(TopSlot.names), logicalSize: inspection.snapshot.logicalSize))
+        return (
+            content,
+            Layout(
+                top: top.ref, width: top.width / 8, names: try top.requiredRef(TopSlot.names),
+                logicalSize: inspection.snapshot.logicalSize)
+        )
     }
 
     func testALogicalSizeThatIsTooSmallCutsNothingOff() throws {

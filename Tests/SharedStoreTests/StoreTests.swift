@@ -18,7 +18,8 @@ class StoreTests: XCTestCase {
     func assertSound(_ path: String, line: UInt = #line) throws {
         let file = try ImmutableFile(path: path, key: key())
         let report = try Verifier.verify(file)
-        XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(path): \(report.findings.prefix(4).map(\.description))", line: line)
+        XCTAssertTrue(
+            report.isSound && report.findings.isEmpty, "\(path): \(report.findings.prefix(4).map(\.description))", line: line)
     }
 
     private func text(_ store: Store) throws -> [UInt8] {
@@ -35,7 +36,7 @@ class StoreTests: XCTestCase {
 
     private func makePeople(_ store: Store) throws {
         try store.write { transaction in
-                let group = transaction.editor
+            let group = transaction.editor
             let people = try group.createTable("class_Person")
             try people.addPrimaryKeyColumn("id", .int)
             try people.addColumn("name", .string)
@@ -60,7 +61,8 @@ class StoreTests: XCTestCase {
                 let people = try group.editor(named: "class_Person")
                 let (key, _) = try people.createObject(primaryKey: .int(Int64(i)))
                 try people.set("name", of: key, to: .string("person \(i)"))
-                try people.listInsert(people.identity(people.column(named: "friends"), of: key), 0, .link(people.table.key, ObjectKey(0)))
+                try people.listInsert(
+                    people.identity(people.column(named: "friends"), of: key), 0, .link(people.table.key, ObjectKey(0)))
             }
         }
         XCTAssertEqual(try old.group.table(ofClass: "Person")!.objectCount, 0)
@@ -87,12 +89,13 @@ class StoreTests: XCTestCase {
         try makePeople(store)
         struct Stop: Error {}
         for _ in 0..<3 {
-            XCTAssertThrowsError(try store.write { transaction in
-                let group = transaction.editor
-                let people = try group.editor(named: "class_Person")
-                for i in 0..<1000 { _ = try people.createObject(primaryKey: .int(Int64(i))) }
-                throw Stop()
-            })
+            XCTAssertThrowsError(
+                try store.write { transaction in
+                    let group = transaction.editor
+                    let people = try group.editor(named: "class_Person")
+                    for i in 0..<1000 { _ = try people.createObject(primaryKey: .int(Int64(i))) }
+                    throw Stop()
+                })
         }
         let transaction = try store.beginWrite()
         let done = DispatchSemaphore(value: 0)
@@ -118,7 +121,7 @@ class StoreTests: XCTestCase {
         let store = try Store.open(scratch.file("a.realm"), options())
         try makePeople(store)
         try store.write { transaction in
-                let group = transaction.editor
+            let group = transaction.editor
             let people = try group.editor(named: "class_Person")
             for i in 0..<100 { _ = try people.createObject(primaryKey: .int(Int64(i))) }
         }
@@ -140,7 +143,10 @@ class StoreTests: XCTestCase {
 
     func testGivenFilesGoOnBeingWritten() throws {
         guard try key() == nil else { return }
-        for name in ["all-types", "big", "compact-copy", "fulltext", "many-versions", "migrated", "nested-mixed", "primary-keys", "relationships", "trees"] {
+        for name in [
+            "all-types", "big", "compact-copy", "fulltext", "many-versions", "migrated", "nested-mixed", "primary-keys",
+            "relationships", "trees",
+        ] {
             let scratch = ScratchDirectory(name)
             let path = scratch.file("\(name).realm")
             try FileManager.default.copyItem(atPath: Fixtures.core14 + "/\(name).realm", toPath: path)
@@ -148,11 +154,12 @@ class StoreTests: XCTestCase {
             let before = try text(store)
             for _ in 0..<5 {
                 try store.write { transaction in
-                let group = transaction.editor
+                    let group = transaction.editor
                     for table in try group.group.tables() where table.kind == .topLevel && table.className != nil {
                         let editor = try group.editor(table.key)
                         guard let row = try table.object(at: 0) else { continue }
-                        for column in table.publicColumns where column.collection == nil && column.key != table.primaryKeyColumn?.key {
+                        for column in table.publicColumns
+                        where column.collection == nil && column.key != table.primaryKeyColumn?.key {
                             let value = try row.value(column)
                             if value == .list || value == .dictionary { continue }
                             if case .link(let t, _) = value, try group.group.table(t)?.kind == .embedded { continue }
@@ -206,7 +213,10 @@ class StoreTests: XCTestCase {
             DispatchQueue.global().async(group: group) {
                 for i in 0..<50 {
                     do {
-                        try store.write { _ = try $0.editor.editor(named: "class_Person").createObject(primaryKey: .int(Int64(writer * 1000 + i))) }
+                        try store.write {
+                            _ = try $0.editor.editor(named: "class_Person").createObject(
+                                primaryKey: .int(Int64(writer * 1000 + i)))
+                        }
                         // The transaction must outlive the look: without it the version may be overwritten.
                         let reader = try store.beginRead()
                         _ = try reader.group.table(ofClass: "Person")!.objectCount
@@ -234,13 +244,19 @@ final class EncryptedStoreTests: StoreTests {
         try store.close()
         var wrong = try options()
         wrong.encryptionKey = try EncryptionKey((0..<64).map { UInt8($0) })
-        XCTAssertThrowsError(try Store.open(path, wrong)) { guard case OpenError.decryptionFailed = $0 else { return XCTFail("\($0)") } }
+        XCTAssertThrowsError(try Store.open(path, wrong)) {
+            guard case OpenError.decryptionFailed = $0 else { return XCTFail("\($0)") }
+        }
         wrong.encryptionKey = nil
-        XCTAssertThrowsError(try Store.open(path, wrong)) { XCTAssertEqual($0 as? OpenError, .notARealm(path: path, content: .encrypted)) }
+        XCTAssertThrowsError(try Store.open(path, wrong)) {
+            XCTAssertEqual($0 as? OpenError, .notARealm(path: path, content: .encrypted))
+        }
         // Only the half that encrypts differs: the tags fit, the content is noise.
         wrong.encryptionKey = try EncryptionKey((0..<64).map { $0 < 32 ? UInt8($0) : UInt8(truncatingIfNeeded: $0 * 7) })
         XCTAssertThrowsError(try Store.open(path, wrong)) { error in
-            guard case OpenError.decryptionFailed(path, 0, let reason) = error, reason.contains("half") else { return XCTFail("\(error)") }
+            guard case OpenError.decryptionFailed(path, 0, let reason) = error, reason.contains("half") else {
+                return XCTFail("\(error)")
+            }
         }
         let plain = scratch.file("p.realm")
         wrong.encryptionKey = nil
@@ -250,8 +266,12 @@ final class EncryptedStoreTests: StoreTests {
         XCTAssertThrowsError(try Store.open(plain, options())) { XCTAssertEqual($0 as? OpenError, .notEncrypted(path: plain)) }
         for size in [1, 4095, 4096, 4097, 8191] {
             let cut = scratch.file("cut-\(size).realm")
-            try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))[..<size].withUnsafeBytes { try Data($0).write(to: URL(fileURLWithPath: cut)) }
-            XCTAssertThrowsError(try Store.open(cut, options()), "\(size)") { XCTAssertEqual($0 as? OpenError, .tooSmall(path: cut, size: size, minimum: 8192)) }
+            try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))[..<size].withUnsafeBytes {
+                try Data($0).write(to: URL(fileURLWithPath: cut))
+            }
+            XCTAssertThrowsError(try Store.open(cut, options()), "\(size)") {
+                XCTAssertEqual($0 as? OpenError, .tooSmall(path: cut, size: size, minimum: 8192))
+            }
         }
     }
 }

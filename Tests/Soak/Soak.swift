@@ -58,7 +58,9 @@ final class Soak {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         let code = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+            }
         }
         if !code { throw SoakError("no port to be had") }
         return Int(UInt16(bigEndian: address.sin_port))
@@ -90,14 +92,16 @@ final class Soak {
         if !hasSmallDisk { say("no small disk can be mounted here: \(String(cString: strerror(errno))); no disk will be full") }
         try "soak:\(String(repeating: "5a", count: 32))\n".write(toFile: "\(folder)/secret", atomically: true, encoding: .utf8)
         chmod("\(folder)/secret", 0o600)
-        var text = "[service]\nsocket = \(folder)/status\nlog-level = info\n\n[defaults]\nretry-min = 100ms\nretry-max = 1s\npin-limit = 1h\nkeep = 500\n"
+        var text =
+            "[service]\nsocket = \(folder)/status\nlog-level = info\n\n[defaults]\nretry-min = 100ms\nretry-max = 1s\npin-limit = 1h\nkeep = 500\n"
         for target in targets {
             switch target.kind {
             case .folder: text += "[mirror \(target.name)]\nsource = \(source)\ndestination = \(target.path)\n"
             case .archive: text += "[archive \(target.name)]\nsource = \(source)\narchive = \(target.path)\n"
             case .wire:
                 let name = (target.path as NSString).lastPathComponent
-                text += "[mirror \(target.name)]\nsource = \(source)\ndestination = realm://127.0.0.1:\(port)/\(name)\npsk-file = \(folder)/secret\n"
+                text +=
+                    "[mirror \(target.name)]\nsource = \(source)\ndestination = realm://127.0.0.1:\(port)/\(name)\npsk-file = \(folder)/secret\n"
             }
         }
         if hasSmallDisk { text += "[mirror small]\nsource = \(source)\ndestination = \(smallDisk)/copy.realm\n" }
@@ -111,12 +115,14 @@ final class Soak {
     }
 
     private func startService() throws {
-        service = try SoakProcess("realm-sync", ["run", "--config", "\(folder)/service.conf"], log: "\(folder)/service.log", niceness: plan.niceness)
+        service = try SoakProcess(
+            "realm-sync", ["run", "--config", "\(folder)/service.conf"], log: "\(folder)/service.log", niceness: plan.niceness)
     }
 
     private func startServer() throws {
         server = try SoakProcess(
-            "realm-sync", ["serve", "--listen", "127.0.0.1:\(port)", "--root", "\(folder)/served", "--psk-file", "\(folder)/secret"],
+            "realm-sync",
+            ["serve", "--listen", "127.0.0.1:\(port)", "--root", "\(folder)/served", "--psk-file", "\(folder)/secret"],
             log: "\(folder)/server.log", niceness: plan.niceness)
     }
 
@@ -149,7 +155,9 @@ final class Soak {
         var done = 0, phase = SoakPlan.Phase.warmUp, round = 0
         var times: [Int64] = []
         let begin = Date()
-        say("   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB")
+        say(
+            "   commits  phase       commits/s   p99 us | service: MB  fds  threads  cpu s | server: MB  fds | source MB  targets MB  archives MB  scratch MB"
+        )
         while done < plan.commits {
             let (next, nextRound) = plan.phase(done)
             if next != phase { try enter(next, from: phase, nextRound) }
@@ -182,14 +190,19 @@ final class Soak {
                 told = ["state", "waitsFor"].compactMap { state[$0] as? String }.joined(separator: ", ")
                 if !told.contains("space") { usleep(50_000) }
             }
-            if told.contains("space") { say("the full disk: \(told)") } else { troubles.append("the full disk is not told of: \(told)") }
+            if told.contains("space") {
+                say("the full disk: \(told)")
+            } else {
+                troubles.append("the full disk is not told of: \(told)")
+            }
             unlink(filler)
             if round == 0 { try order("shrink \(source)") }
         }
         if phase == .fullDisk, hasSmallDisk {
             // The copy is there when the disk becomes full.
             try settle()
-            // The first time the file must grow and cannot; later it is large enough, so it is gone, and a whole image finds no room.
+            // The first time the file must grow and cannot; later it is large enough, so it is gone, and a whole image finds no
+            // room.
             if round > 0 {
                 for name in ["copy.realm", "copy.realm.lock", "copy.realm.note"] { unlink("\(smallDisk)/\(name)") }
                 try? FileManager.default.removeItem(atPath: "\(smallDisk)/copy.realm.management")
@@ -215,14 +228,20 @@ final class Soak {
             try server?.end(signal)
             try startServer()
         default:
-            if signal == SIGKILL { writer?.kill() } else if writer?.finish() != 0 { troubles.append("the writer has not ended well") }
+            if signal == SIGKILL {
+                writer?.kill()
+            } else if writer?.finish() != 0 {
+                troubles.append("the writer has not ended well")
+            }
             try startWriter()
         }
     }
 
     private func look(_ done: Int, _ phase: SoakPlan.Phase, _ round: Int, _ rate: Double, _ p99: Double) throws {
         guard let service, let server else { return }
-        if !service.isRunning || !server.isRunning { throw SoakError("service or server has ended:\n" + service.text.suffix(2000) + server.text.suffix(2000)) }
+        if !service.isRunning || !server.isRunning {
+            throw SoakError("service or server has ended:\n" + service.text.suffix(2000) + server.text.suffix(2000))
+        }
         let isScratch: (String) -> Bool = { $0.contains(".part") || $0.contains(".tmp") || $0.contains(".replaced-") }
         let places = ["targets", "served"].map { "\(folder)/\($0)" }
         let sample = Sample(
@@ -232,11 +251,14 @@ final class Soak {
             archives: folderUse("\(folder)/targets", where: { $0.contains(".archive") }).bytes,
             scratch: places.reduce(0) { $0 + folderUse($1, where: isScratch).bytes })
         samples.append(sample)
-        var line = "\(right(done, 10))  \(phase.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0))\(right(Int(rate), 11))\(right(tenths(p99), 9)) |"
+        var line =
+            "\(right(done, 10))  \(phase.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0))\(right(Int(rate), 11))\(right(tenths(p99), 9)) |"
         line += right(tenths(Double(sample.service.residentKilobytes) / 1024), 12) + right(sample.service.descriptors, 5)
         line += right(sample.service.threads, 9) + right(tenths(Double(sample.service.processorMilliseconds) / 1000), 7) + " |"
         line += right(tenths(Double(sample.server.residentKilobytes) / 1024), 11) + right(sample.server.descriptors, 5) + " |"
-        for bytes in [sample.source, sample.targets, sample.archives, sample.scratch] { line += right(tenths(Double(bytes) / 1_048_576), 11) }
+        for bytes in [sample.source, sample.targets, sample.archives, sample.scratch] {
+            line += right(tenths(Double(bytes) / 1_048_576), 11)
+        }
         say(line)
     }
 
@@ -299,8 +321,11 @@ final class Soak {
     private func checkFlatness() throws {
         let last = samples.filter { $0.phase == .peace && $0.round == plan.fullDisks - 1 }
         let third = last.count / 3
-        if third < 5 { say("too short to say whether something grows in peace") } else {
-            compareFigures("the beginning and the end of the last peaceful time", Array(last.prefix(third)), Array(last.suffix(third)))
+        if third < 5 {
+            say("too short to say whether something grows in peace")
+        } else {
+            compareFigures(
+                "the beginning and the end of the last peaceful time", Array(last.prefix(third)), Array(last.suffix(third)))
         }
         let rounds = (0..<plan.fullDisks).map { round in samples.filter { $0.phase == .peace && $0.round == round } }
         guard let first = rounds.first, let end = rounds.last, rounds.count > 1, first.count > 2 else { return }

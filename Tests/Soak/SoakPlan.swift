@@ -18,8 +18,8 @@ struct SoakPlan {
 
     /// Of how many commits one piece of the work is; figures are taken after each.
     var piece: Int { max(100, commits / 100) }
-    /// The first tenth warms up, then everybody is stopped, killed and started again; of what is left a third of each round goes by with a
-    /// full disk, the rest of it in peace.
+    /// The first tenth warms up, then everybody is stopped, killed and started again; of what is left a third of each round goes
+    /// by with a full disk, the rest of it in peace.
     func phase(_ done: Int) -> (phase: Phase, round: Int) {
         let share = Double(done) / Double(max(1, commits))
         if share < 0.1 { return (.warmUp, 0) }

@@ -25,7 +25,8 @@ final class SoakProcess {
 
     /// The programs of a build lie side by side.
     static func path(_ name: String) -> String {
-        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name).path
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name)
+            .path
     }
 
     var identifier: Int32 { process.processIdentifier }
@@ -91,7 +92,9 @@ final class SoakWriterProcess {
         while buffer.last != UInt8(ascii: "\n") {
             var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let left = limit.timeIntervalSinceNow
-            guard left > 0, poll(&poller, 1, Int32(left * 1000) + 1) > 0 else { throw SoakError("the writer does not answer '\(line)'") }
+            guard left > 0, poll(&poller, 1, Int32(left * 1000) + 1) > 0 else {
+                throw SoakError("the writer does not answer '\(line)'")
+            }
             let count = read(descriptor, &chunk, chunk.count)
             guard count > 0 else { throw SoakError("the writer has ended at '\(line)'") }
             buffer += chunk[..<count]

@@ -18,7 +18,7 @@ enum SoakWriter {
     static let objectCount = 500
 
     static func run() throws -> Int32 {
-                var files: [String: SoakFile] = [:]
+        var files: [String: SoakFile] = [:]
         func file(_ path: Substring, synced: Bool = false) throws -> SoakFile {
             if let file = files[String(path)], file.isSynced == synced { return file }
             let file = try SoakFile(String(path), isSynced: synced)
@@ -50,9 +50,11 @@ enum SoakWriter {
                     try file(words[1]).shrink()
                     say("ok")
                 case "lag":
-                    guard words.count == 6, let count = Int(words[3]), let pause = UInt32(words[4]), let limit = Int64(words[5]) else { return 64 }
+                    guard words.count == 6, let count = Int(words[3]), let pause = UInt32(words[4]), let limit = Int64(words[5])
+                    else { return 64 }
                     let file = try file(words[1], synced: true)
-                    let (times, missed, unreadable) = try file.lag(of: String(words[2]), count: count, pause: pause, limit: limit * 1_000_000)
+                    let (times, missed, unreadable) = try file.lag(
+                        of: String(words[2]), count: count, pause: pause, limit: limit * 1_000_000)
                     say("ok \(missed) \(unreadable) \(times.joined)")
                 case "version": say("ok \(try file(words[1]).version())")
                 default: say("error unknown command")
@@ -88,7 +90,9 @@ final class SoakFile {
                 try items.addColumn("number", .int)
                 try items.addColumn("text", .string)
                 for _ in 0..<SoakWriter.objectCount { _ = try items.createObject() }
-            } else { items = try editor.editor(named: "class_Item") }
+            } else {
+                items = try editor.editor(named: "class_Item")
+            }
             try items.table.scanLeaves { leaf in
                 for i in 0..<leaf.count { keys.append(leaf.key(i)) }
                 return true
@@ -120,7 +124,9 @@ final class SoakFile {
     private func number(of key: ObjectKey, in copy: String) throws -> Int? {
         let file = try ImmutableFile(path: copy)
         defer { withExtendedLifetime(file) {} }
-        guard let table = try file.group.table(ofClass: "Item"), let column = table.column(named: "number"), let row = try table.find(key) else { return nil }
+        guard let table = try file.group.table(ofClass: "Item"), let column = table.column(named: "number"),
+            let row = try table.find(key)
+        else { return nil }
         return Int(try row.int(column))
     }
 
@@ -130,7 +136,9 @@ final class SoakFile {
             if try transaction.editor.group.table(ofClass: "Ballast") == nil {
                 table = try transaction.editor.createTable("class_Ballast")
                 try table.addColumn("text", .string)
-            } else { table = try transaction.editor.editor(named: "class_Ballast") }
+            } else {
+                table = try transaction.editor.editor(named: "class_Ballast")
+            }
             let text = String(repeating: "y", count: 100_000)
             for _ in 0..<(count + 99_999) / 100_000 { try table.set("text", of: table.createObject(), to: .string(text)) }
         }

@@ -1,6 +1,6 @@
-// A life of a service, compressed to what happens in it: one file is committed to again and again, a service mirrors it to many places,
-// all of them are stopped, killed and started again, a disk is full for a long time. What it costs is looked at all the while, and in
-// the end every copy is the same.
+// A life of a service, compressed to what happens in it: one file is committed to again and again, a service mirrors it to many
+// places, all of them are stopped, killed and started again, a disk is full for a long time. What it costs is looked at all the
+// while, and in the end every copy is the same.
 //
 //   Soak [--commits N] [--mirrors N] [--directory D] [--rounds N] [--commits-a-round N] [--seed N] [--nice N]
 //        [--full-disks N]

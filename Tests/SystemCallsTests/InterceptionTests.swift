@@ -16,9 +16,13 @@ final class InterceptionTests: XCTestCase {
             return call.path.hasSuffix("refused") ? ENOSPC : nil
         }
         SystemCalls.close(try SystemCalls.open(scratch.file("made"), O_RDWR | O_CREAT))
-        XCTAssertThrowsError(try SystemCalls.open(scratch.file("refused"), O_RDWR | O_CREAT)) { XCTAssertEqual(($0 as? SystemError)?.code, ENOSPC) }
+        XCTAssertThrowsError(try SystemCalls.open(scratch.file("refused"), O_RDWR | O_CREAT)) {
+            XCTAssertEqual(($0 as? SystemError)?.code, ENOSPC)
+        }
         SystemCallInterception.hook = nil
-        XCTAssertThrowsError(try SystemCalls.open(scratch.file("refused"), O_RDWR)) { XCTAssertEqual(($0 as? SystemError)?.code, ENOENT) }
+        XCTAssertThrowsError(try SystemCalls.open(scratch.file("refused"), O_RDWR)) {
+            XCTAssertEqual(($0 as? SystemError)?.code, ENOENT)
+        }
         XCTAssertEqual(names, ["open", "open"])
     }
 

@@ -18,6 +18,8 @@ final class WholePagesTests: XCTestCase {
         defer { SystemCalls.unmap(memory, length: count) }
         memset(memory, 7, count)
         SystemCalls.discard(memory + page / 2, length: 2 * page)
-        for i in 0..<4 { XCTAssertEqual(memory.load(fromByteOffset: i * page + page / 4, as: UInt8.self), i == 1 ? 0 : 7, "page \(i)") }
+        for i in 0..<4 {
+            XCTAssertEqual(memory.load(fromByteOffset: i * page + page / 4, as: UInt8.self), i == 1 ? 0 : 7, "page \(i)")
+        }
     }
 }

@@ -4,13 +4,14 @@ import Replication
 import SharedStore
 import SystemCalls
 
-/// `TestParticipant archive SOURCE FOLDER COMMITS SEED CALL`: commits to SOURCE and archives each version into FOLDER, with whole images, merging
-/// and retention on the way; dies before its CALL-th system call that has to do with the folder.
+/// `TestParticipant archive SOURCE FOLDER COMMITS SEED CALL`: commits to SOURCE and archives each version into FOLDER, with whole
+/// images, merging and retention on the way; dies before its CALL-th system call that has to do with the folder.
 ///
-/// Says "committed VERSION DIGEST" of the export of each version before the archiver sees it, "archived" when the archiver has nothing
-/// left to do, and "done" at the end.
+/// Says "committed VERSION DIGEST" of the export of each version before the archiver sees it, "archived" when the archiver has
+/// nothing left to do, and "done" at the end.
 func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
-    guard arguments.count == 5, let commits = Int(arguments[2]), let seed = UInt64(arguments[3]), let call = Int(arguments[4]) else { return 64 }
+    guard arguments.count == 5, let commits = Int(arguments[2]), let seed = UInt64(arguments[3]), let call = Int(arguments[4])
+    else { return 64 }
     let source = arguments[0], folder = arguments[1]
     #if DEBUG
     // Only the archiver's thread makes calls on the folder.
@@ -37,7 +38,9 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
                 table = try transaction.editor.createTable("class_Item")
                 try table.addColumn("number", .int)
                 try table.addColumn("text", .string)
-            } else { table = try transaction.editor.editor(named: "class_Item") }
+            } else {
+                table = try transaction.editor.editor(named: "class_Item")
+            }
             for _ in 0..<1 + random(4) {
                 let key = try table.createObject()
                 try table.set("number", of: key, to: .int(Int64(random(1000))))

@@ -5,9 +5,10 @@ import Synchronization
 
 /// `TestParticipant realm crowd PATH SEED STEPS`: one of many processes that change one file at random and observe it.
 ///
-/// It keeps a model of each collection, which it changes by nothing but the change sets that its observers are told. It prints "ready", begins
-/// to write at the first line of standard input, and prints "done" after so many transactions. When an `Owner` with the key 999 appears it
-/// compares every model with the file, and prints "settled DIGEST CALLS FAULTS", and each fault to standard error.
+/// It keeps a model of each collection, which it changes by nothing but the change sets that its observers are told. It prints
+/// "ready", begins to write at the first line of standard input, and prints "done" after so many transactions. When an `Owner`
+/// with the key 999 appears it compares every model with the file, and prints "settled DIGEST CALLS FAULTS", and each fault to
+/// standard error.
 ///
 /// `realm digest PATH` prints the digest of the file as a new process finds it.
 @MainActor func runCrowdCommand(_ arguments: [String], _ configuration: Realm.Configuration) throws -> Int32 {
@@ -47,7 +48,9 @@ import Synchronization
 @MainActor func digest(_ realm: Realm) -> String {
     var text = realm.objects(Dog.self).map { "\($0.id) \($0.name) \($0.age)" }.joined(separator: ",")
     for person in realm.objects(Person.self) {
-        text += "|\(person.name) \(person.age)|" + person.dogs.map { "\($0.id)" }.joined(separator: ",") + "|" + person.tags.joined(separator: ",")
+        text +=
+            "|\(person.name) \(person.age)|" + person.dogs.map { "\($0.id)" }.joined(separator: ",") + "|"
+            + person.tags.joined(separator: ",")
         text += "|" + person.pets.map { "\($0.key)=\(String(describing: $0.value?.id))" }.joined(separator: ",")
     }
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -74,7 +77,9 @@ import Synchronization
         let dogs = realm.objects(Dog.self)
         observe("all dogs", dogs) { CrowdMember.text($0) }
         observe("old dogs by age", dogs.where { $0.age > 3 }.sorted(byKeyPath: "age", ascending: false)) { CrowdMember.text($0) }
-        observe("dogs by name", dogs.sorted(by: [SortDescriptor(keyPath: "name"), SortDescriptor(keyPath: "age")])) { CrowdMember.text($0) }
+        observe("dogs by name", dogs.sorted(by: [SortDescriptor(keyPath: "name"), SortDescriptor(keyPath: "age")])) {
+            CrowdMember.text($0)
+        }
         observe("list", person.dogs) { CrowdMember.text($0) }
         observe("young dogs of the list", person.dogs.where { $0.age <= 3 }) { CrowdMember.text($0) }
         observe("tags", person.tags) { $0 }
@@ -89,28 +94,35 @@ import Synchronization
     /// A row of the model that no change told of stays as it is, so that a change which is missing shows.
     private func observe<C: RealmCollection>(_ name: String, _ collection: C, _ text: @escaping (C.Element) -> String) {
         var model: [String]?
-        tokens.append(collection.observe { [unowned self] change in
-            calls += 1
-            switch change {
-            case .initial(let now): model = now.map(text)
-            case .update(let now, let deletions, let insertions, let modifications):
-                guard let old = model else { return faults.append("\(name): an update before the first call") }
-                model = CrowdMember.apply(old, now.map(text), deletions, insertions, modifications)
-                if model != now.map(text) {
-                    faults.append("\(name): -\(deletions) +\(insertions) *\(modifications) makes \(model ?? []) of \(old), not \(now.map(text))")
-                    model = now.map(text)
+        tokens.append(
+            collection.observe { [unowned self] change in
+                calls += 1
+                switch change {
+                case .initial(let now): model = now.map(text)
+                case .update(let now, let deletions, let insertions, let modifications):
+                    guard let old = model else { return faults.append("\(name): an update before the first call") }
+                    model = CrowdMember.apply(old, now.map(text), deletions, insertions, modifications)
+                    if model != now.map(text) {
+                        faults.append(
+                            "\(name): -\(deletions) +\(insertions) *\(modifications) makes \(model ?? []) of \(old), not \(now.map(text))"
+                        )
+                        model = now.map(text)
+                    }
+                case .error(let error): faults.append("\(name): \(error)")
                 }
-            case .error(let error): faults.append("\(name): \(error)")
-            }
-        })
+            })
         checks.append { model == collection.map(text) ? nil : "\(name): \(model ?? []) is not \(collection.map(text))" }
     }
 
     /// What a table on a screen would show after the changes; nil where they cannot be.
-    private static func apply(_ old: [String], _ now: [String], _ deletions: [Int], _ insertions: [Int], _ modifications: [Int]) -> [String]? {
+    private static func apply(_ old: [String], _ now: [String], _ deletions: [Int], _ insertions: [Int], _ modifications: [Int])
+        -> [String]?
+    {
         if old.count - deletions.count + insertions.count != now.count { return nil }
         let deleted = Set(deletions), inserted = Set(insertions), modified = Set(modifications)
-        if !deleted.isDisjoint(with: modified) || deleted.count != deletions.count || inserted.count != insertions.count { return nil }
+        if !deleted.isDisjoint(with: modified) || deleted.count != deletions.count || inserted.count != insertions.count {
+            return nil
+        }
         var result: [String] = []
         var rest = old.indices.filter { !deleted.contains($0) }[...]
         for position in now.indices {
@@ -129,35 +141,39 @@ import Synchronization
             map.reduce(into: [:]) { $0[$1.key] = $1.value.map { "\($0.id)" } ?? "none" }
         }
         var model: [String: String]?
-        tokens.append(map.observe { [unowned self] change in
-            calls += 1
-            switch change {
-            case .initial(let now): model = state(now)
-            case .update(let now, let deletions, let insertions, let modifications):
-                let new = state(now)
-                for key in deletions { model?[key] = nil }
-                for key in insertions + modifications { model?[key] = new[key] }
-                if model != new {
-                    faults.append("map: -\(deletions) +\(insertions) *\(modifications) makes \(model ?? [:]), not \(new)")
-                    model = new
+        tokens.append(
+            map.observe { [unowned self] change in
+                calls += 1
+                switch change {
+                case .initial(let now): model = state(now)
+                case .update(let now, let deletions, let insertions, let modifications):
+                    let new = state(now)
+                    for key in deletions { model?[key] = nil }
+                    for key in insertions + modifications { model?[key] = new[key] }
+                    if model != new {
+                        faults.append("map: -\(deletions) +\(insertions) *\(modifications) makes \(model ?? [:]), not \(new)")
+                        model = new
+                    }
+                case .error(let error): faults.append("map: \(error)")
                 }
-            case .error(let error): faults.append("map: \(error)")
-            }
-        })
+            })
         checks.append { model == state(map) ? nil : "map: \(model ?? [:]) is not \(state(map))" }
     }
 
     private func observe(_ person: Person) {
         var name = person.name, age = person.age
-        tokens.append(person.observe { [unowned self] (change: ObjectChange<Person>) in
-            calls += 1
-            guard case .change(_, let properties) = change else { return faults.append("the person is gone") }
-            for property in properties {
-                if property.name == "name", let value = property.newValue as? String { name = value }
-                if property.name == "age", let value = property.newValue as? Int { age = value }
-            }
-        })
-        checks.append { name == person.name && age == person.age ? nil : "person: \(name) \(age) is not \(person.name) \(person.age)" }
+        tokens.append(
+            person.observe { [unowned self] (change: ObjectChange<Person>) in
+                calls += 1
+                guard case .change(_, let properties) = change else { return faults.append("the person is gone") }
+                for property in properties {
+                    if property.name == "name", let value = property.newValue as? String { name = value }
+                    if property.name == "age", let value = property.newValue as? Int { age = value }
+                }
+            })
+        checks.append {
+            name == person.name && age == person.age ? nil : "person: \(name) \(age) is not \(person.name) \(person.age)"
+        }
     }
 
     func check() -> [String] { faults + checks.compactMap { $0() } }
@@ -181,10 +197,12 @@ import Synchronization
         left -= 1
         if below(3) > 0 { return try realm.write { change() } }
         isWaiting = true
-        realm.writeAsync({ [unowned self] in change() }, onComplete: { [unowned self] error in
-            isWaiting = false
-            if let error { faults.append("\(error)") }
-        })
+        realm.writeAsync(
+            { [unowned self] in change() },
+            onComplete: { [unowned self] error in
+                isWaiting = false
+                if let error { faults.append("\(error)") }
+            })
     }
 
     private func change() {

@@ -14,11 +14,15 @@ enum DumpedMemory {
             let words = line.split(separator: " ", omittingEmptySubsequences: true)
             if let first = words.first, !first.hasSuffix(":") {
                 let ends = first.split(separator: "-").compactMap { UInt($0, radix: 16) }
-                let isAnonymous = words.count < 6 || words[5].hasPrefix("[heap") || words[5].hasPrefix("[stack") || words[5].hasPrefix("[anon")
-                present = ends.count == 2 && isAnonymous && words[1].hasPrefix("r") && words[1].hasSuffix("p") ? ends[0]..<ends[1] : nil
+                let isAnonymous =
+                    words.count < 6 || words[5].hasPrefix("[heap") || words[5].hasPrefix("[stack") || words[5].hasPrefix("[anon")
+                present =
+                    ends.count == 2 && isAnonymous && words[1].hasPrefix("r") && words[1].hasSuffix("p") ? ends[0]..<ends[1] : nil
             } else if line.hasPrefix("Rss:") {
                 isUsed = words.count > 1 && words[1] != "0"
-            } else if line.hasPrefix("VmFlags:"), let range = present, isUsed, !words.contains("dd") { ranges.append(range) }
+            } else if line.hasPrefix("VmFlags:"), let range = present, isUsed, !words.contains("dd") {
+                ranges.append(range)
+            }
         }
         return ranges
     }
@@ -35,7 +39,8 @@ enum DumpedMemory {
         let overlap = 16
         // What is read here must not be found here.
         let size = chunkByteCount + overlap
-        guard let buffer = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), buffer != MAP_FAILED else { return -1 }
+        guard let buffer = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), buffer != MAP_FAILED
+        else { return -1 }
         madvise(buffer, size, 16)
         defer { munmap(buffer, size) }
         var found = 0

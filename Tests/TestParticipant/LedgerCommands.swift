@@ -4,8 +4,8 @@ import SharedStore
 
 /// Commands that read and write a ledger: accounts whose balances sum to 0, one row a transfer, and a counter of transfers.
 ///
-/// What every snapshot must satisfy: the balances sum to 0, and the counter equals the number of transfers ever made, which is the
-/// highest number on a transfer row; the last `transferCountMax` transfers are kept.
+/// What every snapshot must satisfy: the balances sum to 0, and the counter equals the number of transfers ever made, which is
+/// the highest number on a transfer row; the last `transferCountMax` transfers are kept.
 enum LedgerCommands {
     nonisolated(unsafe) static var store: Store?
     nonisolated(unsafe) static var held: [(ReadTransaction, String)] = []
@@ -34,7 +34,8 @@ enum LedgerCommands {
                 switch pair[0] {
                 case "durability": options.durability = pair[1] == "memory" ? .memoryOnly : pair[1] == "unsafe" ? .unsafe : .full
                 case "limit": options.waitLimit = .seconds(Double(pair[1]) ?? 1)
-                case "key": options.encryptionKey = try pair[1] == "fresh" ? .generate() : EncryptionKey((0..<64).map { UInt8($0) })
+                case "key":
+                    options.encryptionKey = try pair[1] == "fresh" ? .generate() : EncryptionKey((0..<64).map { UInt8($0) })
                 case "versions": options.versionCountMax = Int(pair[1])
                 default: throw SessionCommands.CommandError("option \(word)?")
                 }
@@ -100,7 +101,8 @@ enum LedgerCommands {
             let reader = try current.beginRead()
             defer { reader.end() }
             let report = try Verifier.verify(
-                memory: reader.memory, snapshot: reader.snapshot, form: .inPlace, format: FileHeader.currentFormat, physicalSize: nil, header: nil)
+                memory: reader.memory, snapshot: reader.snapshot, form: .inPlace, format: FileHeader.currentFormat,
+                physicalSize: nil, header: nil)
             return report.isSound && report.findings.isEmpty ? "ok" : "error \(report.findings.prefix(3).map(\.description))"
         // ledger-hold live|frozen: holds the newest version and remembers its content.
         case "ledger-hold":
@@ -109,7 +111,9 @@ enum LedgerCommands {
             return "ok \(reader.version)"
         // ledger-held: every held version still has its content.
         case "ledger-held":
-            for (reader, before) in held where try content(reader.group) != before { return "error version \(reader.version) has changed" }
+            for (reader, before) in held where try content(reader.group) != before {
+                return "error version \(reader.version) has changed"
+            }
             return "ok \(held.count)"
         case "ledger-release":
             held = []
@@ -127,7 +131,8 @@ enum LedgerCommands {
             usleep(30_000)
             exit(0)
         // ledger-find-key: how often a part of the key stands in memory that a core dump would show.
-        case "ledger-find-key": return "ok \(try DumpedMemory.count(current.options.encryptionKey)) of \(try DumpedMemory.byteCount() >> 10) KiB"
+        case "ledger-find-key":
+            return "ok \(try DumpedMemory.count(current.options.encryptionKey)) of \(try DumpedMemory.byteCount() >> 10) KiB"
         case "ledger-size": return "ok \(try FileManager.default.attributesOfItem(atPath: current.path)[.size] as? Int ?? -1)"
         default: return nil
         }
@@ -173,7 +178,9 @@ enum LedgerCommands {
         try transfers.set("number", of: key, to: .int(number))
         try transfers.set("note", of: key, to: .string(String(repeating: "x", count: Int(payload))))
         try transfers.set("from", of: key, to: .link(accounts.table.key, from))
-        while transfers.table.objectCount > transferCountMax, let oldest = try transfers.table.object(at: 0) { try transfers.deleteObject(oldest.key) }
+        while transfers.table.objectCount > transferCountMax, let oldest = try transfers.table.object(at: 0) {
+            try transfers.deleteObject(oldest.key)
+        }
         return number
     }
 
@@ -188,8 +195,12 @@ enum LedgerCommands {
         if sum != 0 { throw SessionCommands.CommandError("the balances sum to \(sum)") }
         try transfers.forEachObject { last = max(last, try $0.int(number)) }
         let counted = try counter.find(ObjectKey(0))?.int(count) ?? -1
-        if last != counted { throw SessionCommands.CommandError("\(counted) transfers were counted, the last has number \(last)") }
-        if transfers.objectCount != Int(min(last, Int64(transferCountMax))) { throw SessionCommands.CommandError("\(transfers.objectCount) transfers") }
+        if last != counted {
+            throw SessionCommands.CommandError("\(counted) transfers were counted, the last has number \(last)")
+        }
+        if transfers.objectCount != Int(min(last, Int64(transferCountMax))) {
+            throw SessionCommands.CommandError("\(transfers.objectCount) transfers")
+        }
         return counted
     }
 

@@ -3,13 +3,13 @@ import Glibc
 import Replication
 import SharedStore
 
-/// `TestParticipant mirror SOURCE DEST [force] [kill-at=POINT[:N]] [stop-at=POINT] [grace=SECONDS] [certs=DIR,NAME] [key=BYTE]`: follows SOURCE until
-/// its input ends or says "stop". One of the two may be at a server.
+/// `TestParticipant mirror SOURCE DEST [force] [kill-at=POINT[:N]] [stop-at=POINT] [grace=SECONDS] [certs=DIR,NAME] [key=BYTE]`:
+/// follows SOURCE until its input ends or says "stop". One of the two may be at a server.
 ///
 /// `TestParticipant serve ROOT certs=DIR,NAME [listen=ADDR] [clients=FILE] [kill-at=POINT[:N]]`: serves, after "listening ADDR".
 ///
-/// Commands on standard input: stop, reload, status. Answers: "status VERSION SOURCE-VERSION STEPS IMAGES", messages as "note ...", and
-/// at the end "stopped", or "error ..." with exit code 1.
+/// Commands on standard input: stop, reload, status. Answers: "status VERSION SOURCE-VERSION STEPS IMAGES", messages as "note
+/// ...", and at the end "stopped", or "error ..." with exit code 1.
 func runMirrorCommand(_ arguments: [String]) throws -> Int32 {
     guard arguments.count >= 2 else { return 64 }
     var options = Mirror.Options()
@@ -35,7 +35,9 @@ func runMirrorCommand(_ arguments: [String]) throws -> Int32 {
     do {
         try MirrorRun.run(
             from: MirrorEndpoint(arguments[0]), to: MirrorEndpoint(arguments[1]), options: options, wire: wire,
-            onStatus: { status in say("status \(status.version) \(status.sourceVersion ?? 0) \(status.stepCount) \(status.imageCount)") },
+            onStatus: { status in
+                say("status \(status.version) \(status.sourceVersion ?? 0) \(status.stepCount) \(status.imageCount)")
+            },
             control: { input.request($0, $1) })
     } catch {
         say("error \(error)")

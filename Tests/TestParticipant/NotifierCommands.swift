@@ -59,7 +59,8 @@ func runNotifierCommand(_ arguments: [String]) throws -> Int32 {
     #endif
     let values = Array(arguments)
     switch values.first {
-    case "listen" where values.count == 4: return try listen(values[1], SharedCounter(path: values[2]), last: UInt64(values[3]) ?? 0, options)
+    case "listen" where values.count == 4:
+        return try listen(values[1], SharedCounter(path: values[2]), last: UInt64(values[3]) ?? 0, options)
     case "ring" where values.count == 4:
         let counter = try SharedCounter(path: values[2])
         let ringer = Ringer(values[1], options: options)
@@ -100,7 +101,9 @@ private func listen(_ path: String, _ counter: SharedCounter, last: UInt64, _ op
         }
     }
     let ways = subscription.ways
-    say("ready fifo=\(ways.fifo ?? "none") watches=\(ways.watchesFIFO),\(ways.watchesFile),\(ways.watchesFolder) net=\(ways.netMilliseconds)")
+    say(
+        "ready fifo=\(ways.fifo ?? "none") watches=\(ways.watchesFIFO),\(ways.watchesFile),\(ways.watchesFolder) net=\(ways.netMilliseconds)"
+    )
     done.wait()
     subscription.cancel()
     return 0

@@ -18,7 +18,8 @@ import RealmSwiftTestModels
 /// KEY: 128 hexadecimal digits.
 @MainActor func runRealmCommand(_ arguments: [String]) throws -> Int32 {
     guard arguments.count >= 2 else { return 64 }
-    var configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: arguments[1]), objectTypes: [Dog.self, Person.self, Address.self, Country.self])
+    var configuration = Realm.Configuration(
+        fileURL: URL(fileURLWithPath: arguments[1]), objectTypes: [Dog.self, Person.self, Address.self, Country.self])
     func use(_ key: String) { configuration.encryptionKey = bytes(key) }
     switch arguments[0] {
     case "add" where arguments.count >= 3:
@@ -66,7 +67,9 @@ import RealmSwiftTestModels
     case "default":
         var configuration = Realm.Configuration.defaultConfiguration
         configuration.objectTypes = [Owner.self, Dog.self, Person.self, Address.self, Country.self]
-        do { print(try Realm(configuration: configuration).configuration.fileURL?.path ?? "") } catch { print("error \(error.localizedDescription)") }
+        do { print(try Realm(configuration: configuration).configuration.fileURL?.path ?? "") } catch {
+            print("error \(error.localizedDescription)")
+        }
     case "migrate" where arguments.count == 3:
         configuration.schemaVersion = 1
         configuration.objectTypes = arguments[2] == "more" ? [LaterWithMore.Owner.self] : [LaterWithOthers.Owner.self]

@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import SharedStore
 
-/// Reads commands, one a line, from standard input, and answers each with one line that begins with "ok" or "error". Arguments are
-/// separated by blanks; paths must not contain any. Ends in good order with the input.
+/// Reads commands, one a line, from standard input, and answers each with one line that begins with "ok" or "error". Arguments
+/// are separated by blanks; paths must not contain any. Ends in good order with the input.
 func runSessionCommands(_ arguments: [String]) throws -> Int32 {
     while let line = readLine() {
         let words = line.split(separator: " ").map(String.init)
@@ -11,7 +11,9 @@ func runSessionCommands(_ arguments: [String]) throws -> Int32 {
         var answer: String
         do {
             let arguments = Array(words.dropFirst())
-            answer = try SessionCommands.run(command, arguments) ?? LedgerCommands.run(command, arguments) ?? "error unknown command \(command)"
+            answer =
+                try SessionCommands.run(command, arguments) ?? LedgerCommands.run(command, arguments)
+                ?? "error unknown command \(command)"
         } catch {
             answer = "error \(error)"
         }
@@ -76,7 +78,8 @@ enum SessionCommands {
         case "open":
             participants.append(try Participant.open(arguments.first ?? "", try options(arguments.dropFirst())))
             let p = try current
-            return "ok initiator=\(p.attachedAs.isInitiator) participants=\(p.lockFile.participantCount) warnings=\(p.warnings.count)"
+            return
+                "ok initiator=\(p.attachedAs.isInitiator) participants=\(p.lockFile.participantCount) warnings=\(p.warnings.count)"
         case "close":
             let p = try current
             try p.close(force: arguments.first == "force")
@@ -95,7 +98,8 @@ enum SessionCommands {
         case "newest": return "ok \(try current.newestVersion())"
         case "counts":
             let file = try current.lockFile
-            return "ok participants=\(file.participantCount) latest=\(file.latestVersion) tickets=\(file.nextTicket)/\(file.nextServed)"
+            return
+                "ok participants=\(file.participantCount) latest=\(file.latestVersion) tickets=\(file.nextTicket)/\(file.nextServed)"
         // lock | unlock write | control | list
         case "lock", "unlock":
             let mutexes: [String: SharedMutex] = ["write": .write, "control": .control, "list": .list]
@@ -117,8 +121,8 @@ enum SessionCommands {
         case "publish":
             for _ in 0..<number(0, 1) { try publishUnchanged(try current) }
             return "ok \(try current.newestVersion())"
-        // What other software does: wait-condition commit | writer sleeps on the condition variable; broadcast-condition does so while
-        // it holds the mutex.
+        // What other software does: wait-condition commit | writer sleeps on the condition variable; broadcast-condition does so
+        // while it holds the mutex.
         case "wait-condition", "broadcast-condition":
             let p = try current
             let mutex: SharedMutex = arguments.first == "commit" ? .control : .write
@@ -147,7 +151,9 @@ enum SessionCommands {
         case "sweep": return "ok \(try current.sweepDeadParticipants())"
         case "status":
             let status = try current.status()
-            let names = status.participants.map { "\($0.programName)/\($0.label)/\($0.isAlive)/\($0.pins.map { "\($0.version)\($0.isLive ? "L" : "F")" }.joined(separator: "+"))" }
+            let names = status.participants.map {
+                "\($0.programName)/\($0.label)/\($0.isAlive)/\($0.pins.map { "\($0.version)\($0.isLive ? "L" : "F")" }.joined(separator: "+"))"
+            }
             return "ok \(status.participantCount) \(names.joined(separator: " "))"
         // open-close PATH TIMES SEED: opens and closes at random moments.
         case "open-close":
@@ -168,7 +174,9 @@ enum SessionCommands {
         case "delete": return "ok \(try StoreFiles.delete(arguments.first ?? ""))"
         // change-key PATH OLD NEW: keys by number, 0 for none (see RekeyingTests).
         case "change-key":
-            func key(_ n: Int) throws -> EncryptionKey? { n == 0 ? nil : try EncryptionKey((0..<64).map { UInt8(truncatingIfNeeded: $0 * n + n) }) }
+            func key(_ n: Int) throws -> EncryptionKey? {
+                n == 0 ? nil : try EncryptionKey((0..<64).map { UInt8(truncatingIfNeeded: $0 * n + n) })
+            }
             try StoreFiles.changeKey(arguments.first ?? "", from: key(number(1, 0)), to: key(number(2, 0)))
             return "ok"
         default: return nil

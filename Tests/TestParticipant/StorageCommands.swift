@@ -117,7 +117,9 @@ private func editOnce(_ arena: Arena, _ base: Snapshot) throws -> Int {
         try arena.release(top.ref)
     }
     let lists: [Int64]
-    if base.topRef == 0 { lists = [] } else {
+    if base.topRef == 0 {
+        lists = []
+    } else {
         let top = try arena.memory.node(base.topRef)
         lists = [Int64(top.unchecked(3)), Int64(top.unchecked(4)), Int64(top.unchecked(5)), 0]
     }

@@ -4,15 +4,17 @@ import SystemCalls
 
 /// One of many processes that open, read, write, hold and close a file at random, until they are killed (see `KillStormTests`).
 ///
-/// Invariant over two tables: for each process number `account.value` equals the number of its rows in `entry`. Each line says what was
-/// acknowledged: `ack VALUE`, or what took long: `slow WHAT MILLISECONDS`, or what is wrong: `wrong TEXT`.
+/// Invariant over two tables: for each process number `account.value` equals the number of its rows in `entry`. Each line says
+/// what was acknowledged: `ack VALUE`, or what took long: `slow WHAT MILLISECONDS`, or what is wrong: `wrong TEXT`.
 func runStormCommand(_ arguments: [String]) throws -> Int32 {
     guard arguments.count >= 3, let number = Int64(arguments[1]), let seed = UInt64(arguments[2]) else {
         FileHandle.standardError.write(Data("usage: storm FILE NUMBER SEED [KEYBYTE]\n".utf8))
         return 64
     }
     var storm = Storm(path: arguments[0], number: number, seed: seed)
-    if arguments.count > 3, let byte = UInt8(arguments[3]) { storm.options.encryptionKey = try EncryptionKey([UInt8](repeating: byte, count: 64)) }
+    if arguments.count > 3, let byte = UInt8(arguments[3]) {
+        storm.options.encryptionKey = try EncryptionKey([UInt8](repeating: byte, count: 64))
+    }
     while true { try storm.session() }
 }
 
@@ -93,15 +95,21 @@ struct Storm {
 
     private func check(_ transaction: ReadTransaction) throws {
         defer { transaction.end() }
-        guard let accounts = try transaction.group.table(ofClass: "Account"), let entries = try transaction.group.table(ofClass: "Entry"),
-              let value = accounts.column(named: "value") else { return }
+        guard let accounts = try transaction.group.table(ofClass: "Account"),
+            let entries = try transaction.group.table(ofClass: "Entry"),
+            let value = accounts.column(named: "value")
+        else { return }
         guard let backlinks = accounts.backlinkColumns.first else { return say("wrong no backlinks") }
         var sum = 0
         try accounts.forEachObject { row in
             let count = try row.backlinkCount(backlinks)
-            if Int(try row.int(value)) != count { say("wrong version \(transaction.version): account \(row.key) has \(try row.int(value)), entries \(count)") }
+            if Int(try row.int(value)) != count {
+                say("wrong version \(transaction.version): account \(row.key) has \(try row.int(value)), entries \(count)")
+            }
             sum += count
         }
-        if sum != entries.objectCount { say("wrong version \(transaction.version): \(entries.objectCount) entries, \(sum) owned") }
+        if sum != entries.objectCount {
+            say("wrong version \(transaction.version): \(entries.objectCount) entries, \(sum) owned")
+        }
     }
 }

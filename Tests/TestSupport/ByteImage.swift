@@ -2,8 +2,8 @@ import SharedStore
 
 /// A small hand-made file in memory: tests lay nodes into it, byte by byte, and read them back through a `Memory`.
 ///
-/// Padding behind a payload, and the unused bits of its last byte, are filled with ones, as the format allows (file-format-1 2.5), and
-/// the bytes that no node was laid into with 0xEE: a reader that looks at either will not give the expected values.
+/// Padding behind a payload, and the unused bits of its last byte, are filled with ones, as the format allows (file-format-1
+/// 2.5), and the bytes that no node was laid into with 0xEE: a reader that looks at either will not give the expected values.
 public final class ByteImage {
     private let bytes: UnsafeMutableRawBufferPointer
     private let state: UnsafeMutablePointer<MemoryState>
@@ -30,7 +30,8 @@ public final class ByteImage {
     /// Cuts the readable bytes off at `limit`, as if the file ended there.
     public func truncate(to limit: Int) { state.pointee.fileLimit = limit }
 
-    /// Lays a node: `flags` is byte 4 of its header, `count` what bytes 5 to 7 say, whether or not the payload agrees. Returns its ref.
+    /// Lays a node: `flags` is byte 4 of its header, `count` what bytes 5 to 7 say, whether or not the payload agrees. Returns
+    /// its ref.
     @discardableResult
     public func add(flags: UInt8, count: Int, payload: [UInt8] = []) -> Int {
         let ref = end
@@ -61,12 +62,16 @@ public final class ByteImage {
     public func unsigned(_ values: [UInt64]) -> Int {
         let most = values.max() ?? 0
         let width = most < 1 << 8 ? 8 : most < 1 << 16 ? 16 : most < 1 << 32 ? 32 : 64
-        return add(flags: ByteImage.code(width), count: values.count, payload: ByteImage.pack(values.map { Int64(bitPattern: $0) }, width: width))
+        return add(
+            flags: ByteImage.code(width), count: values.count,
+            payload: ByteImage.pack(values.map { Int64(bitPattern: $0) }, width: width))
     }
 
     /// Lays a blob.
     @discardableResult
-    public func blob(_ content: [UInt8]) -> Int { add(flags: content.isEmpty ? 0x10 : 0x11, count: content.count, payload: content) }
+    public func blob(_ content: [UInt8]) -> Int {
+        add(flags: content.isEmpty ? 0x10 : 0x11, count: content.count, payload: content)
+    }
 
     /// Lays a small-blobs leaf whose parts are as given, whether or not they agree.
     @discardableResult

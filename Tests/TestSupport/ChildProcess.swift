@@ -27,7 +27,8 @@ public final class ChildProcess: @unchecked Sendable {
     }
 
     /// Starts any program. `environment` is added to the one of the test.
-    public init(path: String, _ arguments: [String], environment: [String: String] = [:], workingDirectory: String? = nil) throws {
+    public init(path: String, _ arguments: [String], environment: [String: String] = [:], workingDirectory: String? = nil) throws
+    {
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }

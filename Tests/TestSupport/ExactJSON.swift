@@ -71,7 +71,9 @@ public enum ExactJSON: Equatable, Sendable, CustomStringConvertible {
                 if let difference = a[i].value.firstDifference(b[i].value, path: path + "." + a[i].name) { return difference }
             }
             return a.count == b.count ? nil : "\(path): \(a.count) members and \(b.count)"
-        default: return self == other ? nil : "\(path): \(String(description.prefix(200))) and \(String(other.description.prefix(200)))"
+        default:
+            return self == other
+                ? nil : "\(path): \(String(description.prefix(200))) and \(String(other.description.prefix(200)))"
         }
     }
 
@@ -84,7 +86,10 @@ public enum ExactJSON: Equatable, Sendable, CustomStringConvertible {
             let inner = elements.map { $0.withSortedArrays(under: names) }
             return .array(here ? inner.sorted { $0.description < $1.description } : inner)
         case .object(let members):
-            return .object(members.map { Member($0.name, $0.value.withSortedArrays(under: names, here: $0.name == "$dict" || names.contains($0.name))) })
+            return .object(
+                members.map {
+                    Member($0.name, $0.value.withSortedArrays(under: names, here: $0.name == "$dict" || names.contains($0.name)))
+                })
         default: return self
         }
     }
@@ -245,7 +250,9 @@ private struct Parser {
     }
 
     mutating func hexadecimal() throws -> UInt32 {
-        guard at + 4 <= bytes.count, let value = UInt32(String(decoding: bytes[at..<at + 4], as: UTF8.self), radix: 16), bytes[at] != UInt8(ascii: "+") else {
+        guard at + 4 <= bytes.count, let value = UInt32(String(decoding: bytes[at..<at + 4], as: UTF8.self), radix: 16),
+            bytes[at] != UInt8(ascii: "+")
+        else {
             throw fail("expected four hex digits")
         }
         at += 4
@@ -267,7 +274,13 @@ extension ExactJSON {
                     }
                     if i == p.count || k == q.count { return i == p.count && k == q.count }
                     if p[i] != q[k] { return false }
-                    if isEscaped { isEscaped = false } else if isInString && p[i] == 92 { isEscaped = true } else if p[i] == 34 { isInString.toggle() }
+                    if isEscaped {
+                        isEscaped = false
+                    } else if isInString && p[i] == 92 {
+                        isEscaped = true
+                    } else if p[i] == 34 {
+                        isInString.toggle()
+                    }
                     i += 1
                     k += 1
                 }

@@ -2,8 +2,8 @@ import SystemCalls
 
 /// Runs `body` once for each system call that it makes, and makes that call fail.
 ///
-/// Round n lets the n-th selected call fail with an error, once; `body` must throw or cope. The sweep ends with the first round in
-/// which no call is left to fail. `check` runs after each round, without faults: it looks whether everything is still sound.
+/// Round n lets the n-th selected call fail with an error, once; `body` must throw or cope. The sweep ends with the first round
+/// in which no call is left to fail. `check` runs after each round, without faults: it looks whether everything is still sound.
 ///
 /// - Parameters:
 ///   - codes: the errors, one a round, in turn.

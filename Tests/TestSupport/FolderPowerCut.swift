@@ -3,9 +3,9 @@ import SystemCalls
 
 /// Records what a program does to the files of one folder, and makes the folders that a power cut may leave of it.
 ///
-/// Model: a file's content is on the disk since its last sync; of what was written since, any part may be, in sectors of 512 bytes. A
-/// name (made, moved, removed) is on the disk since the last sync of its folder; of later changes any may be. Reads are not seen, nor
-/// is what goes through a mapping.
+/// Model: a file's content is on the disk since its last sync; of what was written since, any part may be, in sectors of 512
+/// bytes. A name (made, moved, removed) is on the disk since the last sync of its folder; of later changes any may be. Reads are
+/// not seen, nor is what goes through a mapping.
 ///
 /// Faults that it never makes: changed bytes of what was synced, a sync that lies.
 public final class FolderPowerCut {
@@ -43,12 +43,17 @@ public final class FolderPowerCut {
                     fileCount += 1
                 }
             case "pwrite64":
-                if let file = openFiles[call.path] { operations.append(.write(file: file, offset: call.offset, bytes: call.bytes.map { Array($0) } ?? [])) }
+                if let file = openFiles[call.path] {
+                    operations.append(.write(file: file, offset: call.offset, bytes: call.bytes.map { Array($0) } ?? []))
+                }
             case "fsync", "fdatasync": operations.append(openFiles[call.path].map { .sync(file: $0) } ?? .syncFolder(call.path))
             case "rename": operations.append(.rename(from: call.source, to: call.path))
             case "unlink": operations.append(.unlink(call.path))
             case "mkdir": if !FileManager.default.fileExists(atPath: call.path) { operations.append(.makeFolder(call.path)) }
-            case "rmdir": if (try? FileManager.default.contentsOfDirectory(atPath: call.path))?.isEmpty == true { operations.append(.removeFolder(call.path)) }
+            case "rmdir":
+                if (try? FileManager.default.contentsOfDirectory(atPath: call.path))?.isEmpty == true {
+                    operations.append(.removeFolder(call.path))
+                }
             default: break
             }
             return nil
@@ -68,10 +73,13 @@ public final class FolderPowerCut {
         mutating func keeps() -> Bool { mode == 0 ? true : mode == 1 ? false : random.next() % 2 == 0 }
     }
 
-    /// Calls `check` with folders after prefixes of the operations: every `step`-th, each with `variants` choices of what is left.
+    /// Calls `check` with folders after prefixes of the operations: every `step`-th, each with `variants` choices of what is
+    /// left.
     /// - Returns: the number of folders.
     @discardableResult
-    public func forEachFolder(step: Int = 1, variants: Int = 3, seed: UInt64, _ check: (_ folder: String, _ promised: Int?, _ cut: Int) throws -> Void) throws -> Int {
+    public func forEachFolder(
+        step: Int = 1, variants: Int = 3, seed: UInt64, _ check: (_ folder: String, _ promised: Int?, _ cut: Int) throws -> Void
+    ) throws -> Int {
         var count = 0
         for cut in stride(from: 0, through: operations.count, by: step) {
             for variant in 0..<variants {
@@ -92,7 +100,9 @@ public final class FolderPowerCut {
         // Contents.
         var durable: [Int: [UInt8]] = [:], pending: [Int: [(Int, [UInt8])]] = [:]
         func put(_ content: inout [UInt8], _ offset: Int, _ bytes: ArraySlice<UInt8>) {
-            if content.count < offset + bytes.count { content += [UInt8](repeating: 0, count: offset + bytes.count - content.count) }
+            if content.count < offset + bytes.count {
+                content += [UInt8](repeating: 0, count: offset + bytes.count - content.count)
+            }
             content.replaceSubrange(offset..<offset + bytes.count, with: bytes)
         }
         for operation in done {

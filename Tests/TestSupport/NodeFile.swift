@@ -37,7 +37,9 @@ public struct NodeFile {
         var code = 0
         for v in values {
             let m = v >= 0 ? v : ~v
-            let needed = v >= 0 && v < 16 ? (v == 0 ? 0 : v == 1 ? 1 : v < 4 ? 2 : 3)
+            let needed =
+                v >= 0 && v < 16
+                ? (v == 0 ? 0 : v == 1 ? 1 : v < 4 ? 2 : 3)
                 : m < 0x80 ? 4 : m < 0x8000 ? 5 : m < 0x8000_0000 ? 6 : 7
             code = max(code, needed)
         }
@@ -75,8 +77,10 @@ public struct NodeFile {
     public mutating func blob(_ content: [UInt8]) -> Int { node(flags: 0x11, count: content.count, payload: content) }
 
     /// A Mixed leaf of the given number of elements, from its composite values and payload arrays.
-    public mutating func mixed(_ composite: [Int], ints: [Int]? = nil, pairs: [Int]? = nil, strings: [String?]? = nil, refs: [Int]? = nil,
-                               keys: [Int]? = nil, slots: Int = 6) -> Int {
+    public mutating func mixed(
+        _ composite: [Int], ints: [Int]? = nil, pairs: [Int]? = nil, strings: [String?]? = nil, refs: [Int]? = nil,
+        keys: [Int]? = nil, slots: Int = 6
+    ) -> Int {
         var elements = [integers(composite)]
         elements.append(ints.map { integers($0) } ?? 0)
         elements.append(pairs.map { integers($0) } ?? 0)
@@ -124,8 +128,10 @@ public struct NodeFile {
     }
 
     /// A table top. `tree` is the root of the cluster tree; `primaryKey` is the raw slot, 0 for none.
-    public mutating func table(key: Int, _ columns: [Column], tree: Int, kind: Int = 0, primaryKey: Int = 0, tombstones: Int = 0,
-                               collisions: Int = 0, slots: Int = 14) -> Int {
+    public mutating func table(
+        key: Int, _ columns: [Column], tree: Int, kind: Int = 0, primaryKey: Int = 0, tombstones: Int = 0,
+        collisions: Int = 0, slots: Int = 14
+    ) -> Int {
         let types = integers(columns.map { $0.type | $0.keyType << 16 })
         let names = strings(columns.compactMap(\.name))
         let attributes = integers(columns.map(\.attributes))
@@ -140,8 +146,10 @@ public struct NodeFile {
             opposite[column.leafIndex] = column.oppositeColumn
         }
         let indexesRef = refs(indexes), tablesRef = integers(tables), oppositeRef = integers(opposite)
-        let all = [spec, 0, tree, NodeFile.tagged(key), indexesRef, 1, 1, tablesRef, oppositeRef, 0, collisions, primaryKey,
-                   NodeFile.tagged(kind), tombstones]
+        let all = [
+            spec, 0, tree, NodeFile.tagged(key), indexesRef, 1, 1, tablesRef, oppositeRef, 0, collisions, primaryKey,
+            NodeFile.tagged(kind), tombstones,
+        ]
         return refs(Array(all[..<slots]))
     }
 
@@ -154,9 +162,12 @@ public struct NodeFile {
         // 64 bits an element, so that the size of the top array does not depend on what it says.
         let end = file.bytes.count + 8 + 3 * 8
         var payload: [UInt8] = []
-        for v in [namesRef, tablesRef, NodeFile.tagged(end)] { payload += withUnsafeBytes(of: Int64(v).littleEndian) { Array($0) } }
+        for v in [namesRef, tablesRef, NodeFile.tagged(end)] {
+            payload += withUnsafeBytes(of: Int64(v).littleEndian) { Array($0) }
+        }
         let top = file.node(flags: 0x47, count: 3, payload: payload)
-        file.bytes += withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0xC8, 0x26, 0xE5, 0x37, 0x52, 0x12, 0x34, 0x30]
+        file.bytes +=
+            withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0xC8, 0x26, 0xE5, 0x37, 0x52, 0x12, 0x34, 0x30]
         let slots = [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8)
         file.bytes.replaceSubrange(0..<24, with: slots + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
         return file.bytes
@@ -173,7 +184,8 @@ public struct NodeFile {
         var payload: [UInt8] = []
         for v in elements { payload += withUnsafeBytes(of: Int64(v).littleEndian) { Array($0) } }
         let top = file.node(flags: 0x47, count: slots, payload: payload)
-        file.bytes.replaceSubrange(8..<24, with: withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0x54, 0x2D, 0x44, 0x42, 0, format, 0, 1])
+        file.bytes.replaceSubrange(
+            8..<24, with: withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0x54, 0x2D, 0x44, 0x42, 0, format, 0, 1])
         file.bytes += [UInt8](repeating: 0, count: (4096 - file.bytes.count % 4096) % 4096)
         return file.bytes
     }

@@ -1,11 +1,13 @@
 import Foundation
 import SystemCalls
 
-/// Records what a program does to the files of one directory, names included, and makes the directories that a power cut may leave.
+/// Records what a program does to the files of one directory, names included, and makes the directories that a power cut may
+/// leave.
 ///
-/// Model: a file's bytes and size are durable with the sync of the file, names with the sync of the directory. What was done since is
-/// there in any subset, writes even in part (sectors of 512 bytes); of the changes of names, which a file system keeps in order, any
-/// beginning. A renaming is there whole or not at all. Writes through a mapping are not seen: record durable sessions only.
+/// Model: a file's bytes and size are durable with the sync of the file, names with the sync of the directory. What was done
+/// since is there in any subset, writes even in part (sectors of 512 bytes); of the changes of names, which a file system keeps
+/// in order, any beginning. A renaming is there whole or not at all. Writes through a mapping are not seen: record durable
+/// sessions only.
 ///
 /// Faults that it never makes: changed bytes of what was synced, a torn write of less than a sector, a sync that lies.
 public final class PowerCutDirectory {
@@ -36,7 +38,8 @@ public final class PowerCutDirectory {
         self.ignores = ignores
         for name in try FileManager.default.contentsOfDirectory(atPath: path).sorted() where !ignores(name) {
             var isDirectory: ObjCBool = false
-            guard FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isDirectory), !isDirectory.boolValue else { continue }
+            guard FileManager.default.fileExists(atPath: path + "/" + name, isDirectory: &isDirectory), !isDirectory.boolValue
+            else { continue }
             initialNames[name] = initialContents.count
             initialContents.append([UInt8](try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))))
         }
@@ -77,7 +80,8 @@ public final class PowerCutDirectory {
         if call.name == "fsync" && call.path == path { return operations.append(.syncNames) }
         guard let name = name(call.path) else { return }
         switch call.name {
-        case "pwrite64": operations.append(.write(file: file(name), offset: call.offset, bytes: call.bytes.map { Array($0) } ?? []))
+        case "pwrite64":
+            operations.append(.write(file: file(name), offset: call.offset, bytes: call.bytes.map { Array($0) } ?? []))
         case "ftruncate", "fallocate": operations.append(.resize(file: file(name), call.offset, cuts: call.name == "ftruncate"))
         case "fdatasync", "fsync": operations.append(.sync(file: file(name)))
         case "rename":
@@ -127,16 +131,21 @@ public final class PowerCutDirectory {
                         if pairs, case .write(let file, let offset, _) = operation {
                             if EncryptedWrites.isMetadata(offset) {
                                 metadata[[file, offset / Self.sector]] = isThere
-                            } else if metadata[[file, EncryptedWrites.entry(offset) / Self.sector]] == false { isThere = false }
+                            } else if metadata[[file, EncryptedWrites.entry(offset) / Self.sector]] == false {
+                                isThere = false
+                            }
                         }
                         if case .resize = operation { tears = false }
                         if isThere { Self.apply(operation, &files) { tears && random.next() % 3 == 0 } }
                     }
                     var present = durableNames
-                    let kept = choice == 0 ? pendingNames.count : choice == 1 ? 0 : Int(random.next() % UInt64(pendingNames.count + 1))
+                    let kept =
+                        choice == 0 ? pendingNames.count : choice == 1 ? 0 : Int(random.next() % UInt64(pendingNames.count + 1))
                     for operation in pendingNames.prefix(kept) { Self.apply(operation, &present) }
                     count += 1
-                    if seen.insert(Self.digest(present, files, promised)).inserted { try check(present.mapValues { files[$0] }, promised) }
+                    if seen.insert(Self.digest(present, files, promised)).inserted {
+                        try check(present.mapValues { files[$0] }, promised)
+                    }
                 }
             }
             if index == operations.count { break }

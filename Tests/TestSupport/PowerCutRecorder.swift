@@ -57,10 +57,12 @@ public final class PowerCutRecorder {
         subsets: Int = 10, seed: UInt64, inOrder: Bool = false, _ check: (_ image: [UInt8], _ promised: Int?) throws -> Void
     ) rethrows -> Int {
         var random = seed | 1
-        let operations: [Operation] = inOrder ? operations.flatMap { operation in
-            guard case .write(let offset, let bytes) = operation else { return [operation] }
-            return EncryptedWrites.units(offset, bytes).map { .write(offset: $0.offset, bytes: $0.bytes) }
-        } : operations
+        let operations: [Operation] =
+            inOrder
+            ? operations.flatMap { operation in
+                guard case .write(let offset, let bytes) = operation else { return [operation] }
+                return EncryptedWrites.units(offset, bytes).map { .write(offset: $0.offset, bytes: $0.bytes) }
+            } : operations
         func next(_ bound: Int) -> Int {
             random ^= random << 13; random ^= random >> 7; random ^= random << 17
             return Int(random % UInt64(max(bound, 1)))
@@ -76,7 +78,8 @@ public final class PowerCutRecorder {
             } else if pending.count <= 4 {
                 choices = (0..<(1 << pending.count)).map { bits in pending.indices.map { bits >> $0 & 1 != 0 } }
             } else {
-                choices = [pending.map { _ in true }, pending.map { _ in false }]
+                choices =
+                    [pending.map { _ in true }, pending.map { _ in false }]
                     + (0..<subsets).map { k in pending.indices.map { _ in k % 3 == 0 ? next(8) != 0 : next(2) == 0 } }
             }
             for choice in choices {

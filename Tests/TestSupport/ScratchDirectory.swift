@@ -46,7 +46,8 @@ private final class LivingDirectories: Sendable {
 public enum Fixtures {
     /// The folder of the package.
     public static var packageRoot: URL { root }
-    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
     /// Files of format 24, copied into the package.
     public static let core14 = root.appendingPathComponent("Tests/Fixtures/core14").path
     /// The shared folder beside the package or beside one of the folders above it, or nil where there is none.

@@ -3,8 +3,8 @@ import Glibc
 
 /// A `TestParticipant` process, told what to do line by line.
 ///
-/// Each command is one line; each answer is one line that begins with "ok" or "error". See `Tests/TestParticipant/SessionCommands.swift`.
-/// A process that is still there when this object goes is killed. Not thread-safe.
+/// Each command is one line; each answer is one line that begins with "ok" or "error". See
+/// `Tests/TestParticipant/SessionCommands.swift`. A process that is still there when this object goes is killed. Not thread-safe.
 public final class TestProcess {
     public struct SpawnError: Error { public let code: Int32 }
 
@@ -19,10 +19,13 @@ public final class TestProcess {
 
     /// The executable, in the build products directory beside the tests.
     public static func path(_ name: String = "TestParticipant") -> String {
-        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name).path
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name)
+            .path
     }
 
-    public init(_ arguments: [String] = ["session"], environment: [String: String] = [:], executable: String = TestProcess.path()) throws {
+    public init(_ arguments: [String] = ["session"], environment: [String: String] = [:], executable: String = TestProcess.path())
+        throws
+    {
         // A process that died does not read any more; what the test then sees is the missing answer.
         signal(SIGPIPE, SIG_IGN)
         var toChild: [Int32] = [0, 0], fromChild: [Int32] = [0, 0]

@@ -3,9 +3,9 @@
 //
 //   Threads [COMMITS]     commits of each writer (40)
 //
-// Two objects hold numbers that cancel each other out, in every version. Writers of all kinds change them, readers of another session
-// of the process add them up, each of these keeps an old version meanwhile, somebody hears of the commits. Then the same with an encrypted
-// file. The exit status is 1 where a sum was not 0 or a commit is missing.
+// Two objects hold numbers that cancel each other out, in every version. Writers of all kinds change them, readers of another
+// session of the process add them up, each of these keeps an old version meanwhile, somebody hears of the commits. Then the same
+// with an encrypted file. The exit status is 1 where a sum was not 0 or a commit is missing.
 import Foundation
 import Notifier
 import SharedStore
@@ -62,11 +62,14 @@ final class Ledger: Sendable {
     static func check(_ keys: [ObjectKey], _ reading: ReadTransaction) throws {
         try withExtendedLifetime(reading) {
             guard let table = try reading.group.table(ofClass: "Item"), let number = table.column(named: "number"),
-                let text = table.column(named: "text") else { throw Wrong(description: "no table") }
+                let text = table.column(named: "text")
+            else { throw Wrong(description: "no table") }
             let rows = try keys.compactMap { try table.find($0) }
             let sum = try rows.reduce(0) { try $0 + $1.int(number) }
             let lengths = try rows.map { try $0.string(text)?.utf8.count ?? -1 }
-            if rows.count != 2 || sum != 0 || lengths[0] != lengths[1] { throw Wrong(description: "\(rows.count) rows, sum \(sum), texts of \(lengths)") }
+            if rows.count != 2 || sum != 0 || lengths[0] != lengths[1] {
+                throw Wrong(description: "\(rows.count) rows, sum \(sum), texts of \(lengths)")
+            }
         }
     }
 }

@@ -36,7 +36,9 @@ class DamageTestCase: XCTestCase {
         let path = scratch.file("damaged.realm")
         try Data(damaged.bytes).write(to: URL(fileURLWithPath: path))
         let salvage: Salvage
-        do { salvage = try Salvage(path: path, scratchFolder: scratch.path) } catch is FormatError { return } catch is OpenError { return }
+        do { salvage = try Salvage(path: path, scratchFolder: scratch.path) } catch is FormatError { return } catch is OpenError {
+            return
+        }
         let out = scratch.file("out.realm")
         switch salvage.content {
         case .sound(let group):
@@ -68,10 +70,13 @@ class DamageTestCase: XCTestCase {
     }
 
     /// Asks that nothing is wrong with a file, warnings of the given codes apart.
-    func expectSound(_ damaged: DamagedFile, warnings: Set<FindingCode> = [], file: StaticString = #filePath, line: UInt = #line) throws {
+    func expectSound(_ damaged: DamagedFile, warnings: Set<FindingCode> = [], file: StaticString = #filePath, line: UInt = #line)
+        throws
+    {
         let report = try damaged.verify()
         XCTAssertTrue(report.isSound && report.codes.isSubset(of: warnings), "\(report.findings)", file: file, line: line)
-        XCTAssertTrue(warnings.isSubset(of: report.codes), "no warning of \(warnings): \(report.findings)", file: file, line: line)
+        XCTAssertTrue(
+            warnings.isSubset(of: report.codes), "no warning of \(warnings): \(report.findings)", file: file, line: line)
     }
 
     func fixture(_ name: String) -> String { Fixtures.core14 + "/" + name + ".realm" }

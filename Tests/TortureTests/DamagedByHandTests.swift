@@ -51,8 +51,10 @@ final class DamagedByHandTests: DamageTestCase {
     func testRingThroughTwoEmbeddedClasses() throws {
         var file = NodeFile()
         var columns = (0..<2).map { table in
-            [NodeFile.Column("other", type: 12, attributes: 16, leaf: file.integers([1]), leafIndex: 0, tag: table),
-             NodeFile.Column(nil, type: 14, leaf: file.refs([NodeFile.tagged(0)]), leafIndex: 1, tag: table)]
+            [
+                NodeFile.Column("other", type: 12, attributes: 16, leaf: file.integers([1]), leafIndex: 0, tag: table),
+                NodeFile.Column(nil, type: 14, leaf: file.refs([NodeFile.tagged(0)]), leafIndex: 1, tag: table),
+            ]
         }
         for table in 0..<2 {
             (columns[table][0].oppositeTable, columns[table][0].oppositeColumn) = (1 - table, columns[1 - table][1].key)
@@ -90,8 +92,10 @@ final class DamagedByHandTests: DamageTestCase {
     // MARK: Indexes on Mixed
 
     /// A class with a column of Mixed values and an index on it, given as (chunks on the way, keys of the objects).
-    private func indexed(_ values: (inout NodeFile) -> Int, count: Int, _ entries: [(path: [Int], keys: [Int])],
-                         targets: Int = 0) -> DamagedFile {
+    private func indexed(
+        _ values: (inout NodeFile) -> Int, count: Int, _ entries: [(path: [Int], keys: [Int])],
+        targets: Int = 0
+    ) -> DamagedFile {
         var file = NodeFile()
         var any = NodeFile.Column("any", type: 6, attributes: 16 | 1, leaf: values(&file), leafIndex: 0)
         func node(_ entries: [(path: [Int], keys: [Int])], _ level: Int) -> Int {
@@ -137,7 +141,8 @@ final class DamagedByHandTests: DamageTestCase {
     func testNaNThatStandsTwiceInAnIndex() throws {
         let nan = path(Double.nan.bitPattern)
         try expectSound(indexed(doubles([.nan, .nan]), count: 2, [(nan, [0, 1])]))
-        try expect(.indexList, also: [.indexMissing, .indexCount], of: indexed(doubles([.nan, .nan]), count: 2, [(nan, [0, 0])]))
+        try expect(
+            .indexList, also: [.indexMissing, .indexCount], of: indexed(doubles([.nan, .nan]), count: 2, [(nan, [0, 0])]))
         try expect(.indexList, also: [.indexMissing], of: indexed(doubles([.nan, .nan]), count: 2, [(nan, [1, 0])]))
     }
 
@@ -237,8 +242,11 @@ final class DamagedByHandTests: DamageTestCase {
         let columns = (0..<100).map { index in
             let refs = file.node(flags: 0x40, count: 0xFF_FFFF, payload: [])
             return index % 2 == 0
-                ? NodeFile.Column("c\(index)", type: 2, leaf: file.node(flags: 0x60, count: 0xFF_FFFF, payload: []), leafIndex: index)
-                : NodeFile.Column("c\(index)", type: 6, attributes: 16, leaf: file.refs([file.integers([0, 0]), 0, 0, 0, refs, 0]), leafIndex: index)
+                ? NodeFile.Column(
+                    "c\(index)", type: 2, leaf: file.node(flags: 0x60, count: 0xFF_FFFF, payload: []), leafIndex: index)
+                : NodeFile.Column(
+                    "c\(index)", type: 6, attributes: 16, leaf: file.refs([file.integers([0, 0]), 0, 0, 0, refs, 0]),
+                    leafIndex: index)
         }
         let tree = file.cluster(columns, rows: 1)
         let table = file.table(key: 0, columns, tree: tree)
@@ -262,22 +270,27 @@ final class DamagedByHandTests: DamageTestCase {
     func testNamesThatOnlyLookAlikeAreTwo() throws {
         let composed = "\u{E9}", decomposed = "e\u{301}"
         var file = NodeFile()
-        let columns = [NodeFile.Column(composed, type: 0, leaf: file.integers([1]), leafIndex: 0),
-                       NodeFile.Column(decomposed, type: 0, leaf: file.integers([2]), leafIndex: 1)]
+        let columns = [
+            NodeFile.Column(composed, type: 0, leaf: file.integers([1]), leafIndex: 0),
+            NodeFile.Column(decomposed, type: 0, leaf: file.integers([2]), leafIndex: 1),
+        ]
         let tree = file.cluster(columns, rows: 1), other = file.cluster([], rows: 2)
         let tables = [file.table(key: 0, columns, tree: tree), file.table(key: 1, [], tree: other)]
         let good = DamagedFile(file.streaming(names: ["class_" + composed, "class_" + decomposed], tables: tables))
         try expectSound(good)
-        try expect(.groupName, of: DamagedFile(file.streaming(names: ["class_" + composed, "class_" + composed], tables: tables)))
+        try expect(
+            .groupName, of: DamagedFile(file.streaming(names: ["class_" + composed, "class_" + composed], tables: tables)))
     }
 
     // MARK: The limits of a run
 
     func testWarningsNeverChangeTheVerdict() throws {
         let count = 300
-        let file = oneColumn(2, 0, { file in
-            file.node(flags: 0x0A, count: 256, payload: (0..<256).flatMap { _ in [0xFF, 0] as [UInt8] })
-        }, rows: 256)
+        let file = oneColumn(
+            2, 0,
+            { file in
+                file.node(flags: 0x0A, count: 256, payload: (0..<256).flatMap { _ in [0xFF, 0] as [UInt8] })
+            }, rows: 256)
         var options = VerifierOptions()
         (options.findingLimit, options.findingsPerCode) = (10, 100)
         let report = try file.verify(options)
@@ -286,9 +299,12 @@ final class DamagedByHandTests: DamageTestCase {
         XCTAssertEqual(report.findings.count, 10)
         XCTAssertEqual(report.unlisted, 246)
         // Errors behind as many warnings are listed all the same, and stop the run.
-        let damaged = oneColumn(2, 0, { file in
-            file.node(flags: 0x0A, count: count, payload: (0..<count).flatMap { ($0 < 200 ? [0xFF, 0] : [0, 9]) as [UInt8] })
-        }, rows: count)
+        let damaged = oneColumn(
+            2, 0,
+            { file in
+                file.node(
+                    flags: 0x0A, count: count, payload: (0..<count).flatMap { ($0 < 200 ? [0xFF, 0] : [0, 9]) as [UInt8] })
+            }, rows: count)
         let second = try damaged.verify(options)
         XCTAssertFalse(second.isSound)
         XCTAssertFalse(second.isComplete)

@@ -103,18 +103,19 @@ final class DamagedFile {
         var flags = node.flags, count = node.payloadCount
         var payload = node.payload
         if node.isBits {
-            let needed = node.elements.map { v -> Int in
-                switch v {
-                case 0: 0
-                case 1: 1
-                case 2...3: 2
-                case 4...15: 4
-                case -0x80...0x7F: 8
-                case -0x8000...0x7FFF: 16
-                case -0x8000_0000...0x7FFF_FFFF: 32
-                default: 64
-                }
-            }.max() ?? 0
+            let needed =
+                node.elements.map { v -> Int in
+                    switch v {
+                    case 0: 0
+                    case 1: 1
+                    case 2...3: 2
+                    case 4...15: 4
+                    case -0x80...0x7F: 8
+                    case -0x8000...0x7FFF: 16
+                    case -0x8000_0000...0x7FFF_FFFF: 32
+                    default: 64
+                    }
+                }.max() ?? 0
             let width = max(needed, node.widthMin)
             flags = flags & 0xF8 | UInt8(width == 0 ? 0 : width.trailingZeroBitCount + 1)
             count = node.elements.count

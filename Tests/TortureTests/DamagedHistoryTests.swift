@@ -18,7 +18,9 @@ final class DamagedHistoryTests: DamageTestCase {
 
     func testChangesetThatUsesWhatItHasNotSelected() throws {
         try expect(.historyElement, in: "many-versions") { file in
-            file.edit([8, 1]) { $0.payload.removeFirst(3); $0.payloadCount -= 3 }
+            file.edit([8, 1]) {
+                $0.payload.removeFirst(3); $0.payloadCount -= 3
+            }
             file.edit([8, 0]) { $0.elements[0] -= 3 }
         }
     }
@@ -58,7 +60,9 @@ final class DamagedHistoryTests: DamageTestCase {
 
     func testSchemaVersionWithoutHistory() throws {
         try expect(.historyType, in: "fulltext") { file in
-            file.edit([]) { $0.elements[7] = self.tagged(0); $0.elements[8] = 0 }
+            file.edit([]) {
+                $0.elements[7] = self.tagged(0); $0.elements[8] = 0
+            }
         }
     }
 }

@@ -91,7 +91,9 @@ final class DamagedRelationTests: DamageTestCase {
     }
 
     func testColumnsOfOneLeafIndex() throws {
-        try expect(.specLeafIndex, also: [.specCounts, .clusterColumns, .tableArrays, .indexAttribute, .nodeKind], in: "many-versions") { file in
+        try expect(
+            .specLeafIndex, also: [.specCounts, .clusterColumns, .tableArrays, .indexAttribute, .nodeKind], in: "many-versions"
+        ) { file in
             file.edit(file.table("Log") + [0, 5]) { $0.elements[1] = $0.elements[1] & ~0xFFFF | $0.elements[0] & 0xFFFF }
         }
     }
@@ -139,9 +141,12 @@ final class DamagedRelationTests: DamageTestCase {
     /// The context flag in every kind of node in which it has no meaning.
     func testContextFlagWhereItMeansNothing() throws {
         let places: [(DamagedFile) -> [Int]] = [
-            { _ in [] }, { _ in [1] }, { $0.table("Dog") }, { $0.table("Dog") + [0] }, { $0.table("Dog") + [0, 5] }, { $0.table("Dog") + [4] },
-            { $0.table("Dog") + [7] }, { $0.leaf("Dog", "age") }, { $0.leaf("Person", "dogs") }, { $0.leaf("Person", "best") }, { $0.cluster("Dog") + [0] },
-            { $0.index("Dog", "name") + [0] }, { $0.leaf("Person", "any") + [0] }, { $0.collection("Person", "byNick") + [1, 2] }, { _ in [0] },
+            { _ in [] }, { _ in [1] }, { $0.table("Dog") }, { $0.table("Dog") + [0] }, { $0.table("Dog") + [0, 5] },
+            { $0.table("Dog") + [4] },
+            { $0.table("Dog") + [7] }, { $0.leaf("Dog", "age") }, { $0.leaf("Person", "dogs") }, { $0.leaf("Person", "best") },
+            { $0.cluster("Dog") + [0] },
+            { $0.index("Dog", "name") + [0] }, { $0.leaf("Person", "any") + [0] },
+            { $0.collection("Person", "byNick") + [1, 2] }, { _ in [0] },
         ]
         for (number, place) in places.enumerated() {
             let file = try DamagedFile(fixture("relationships"))
@@ -313,7 +318,9 @@ final class DamagedRelationTests: DamageTestCase {
     func testClusterTreeWithoutEnd() throws {
         try expect(.depthLimit, also: [.clusterDepth, .clusterChildren], in: "fulltext") { file in
             var child = file.element(file.ref(file.table("metadata")), 2)
-            for depth in 1...12 { child = Int64(file.append(.init(flags: 0xC0, elements: [0, self.tagged(Int64(depth)), 3, child]))) }
+            for depth in 1...12 {
+                child = Int64(file.append(.init(flags: 0xC0, elements: [0, self.tagged(Int64(depth)), 3, child])))
+            }
             file.edit(file.table("metadata")) { $0.elements[2] = child }
         }
     }
@@ -323,7 +330,8 @@ final class DamagedRelationTests: DamageTestCase {
     /// Gives IntKey a tombstone for the primary key 5.
     private func addTombstone(_ file: DamagedFile, key: Int64, primaryKey: Int64 = 5) {
         let table = file.table("IntKey")
-        let keys = file.append(.init(flags: 0, elements: [key], widthMin: 64)), values = file.append(.init(flags: 0, elements: [primaryKey]))
+        let keys = file.append(.init(flags: 0, elements: [key], widthMin: 64)),
+            values = file.append(.init(flags: 0, elements: [primaryKey]))
         let texts = file.append(.init(flags: 0x09, payload: [0], payloadCount: 1))
         let root = file.append(.init(flags: 0x40, elements: [Int64(keys), Int64(values), Int64(texts)]))
         file.edit(table) { $0.elements[13] = Int64(root) }
@@ -339,7 +347,9 @@ final class DamagedRelationTests: DamageTestCase {
 
     /// A collision map with these entries of low half and local key.
     private func addCollisions(_ file: DamagedFile, _ entries: [(low: Int64, key: Int64)]) {
-        let arrays = [entries.map(\.low), entries.map { _ in 0 }, entries.map(\.key)].map { Int64(file.append(.init(flags: 0, elements: $0))) }
+        let arrays = [entries.map(\.low), entries.map { _ in 0 }, entries.map(\.key)].map {
+            Int64(file.append(.init(flags: 0, elements: $0)))
+        }
         let map = file.append(.init(flags: 0x40, elements: arrays))
         file.edit(file.table("IntKey")) { $0.elements[10] = Int64(map) }
     }
@@ -363,7 +373,9 @@ final class DamagedRelationTests: DamageTestCase {
     }
 
     func testTombstoneWithALiveKey() throws {
-        try expect(.clusterKeySign, also: [.tombstoneUnlinked, .tombstoneKey], in: "primary-keys") { self.addTombstone($0, key: 5) }
+        try expect(.clusterKeySign, also: [.tombstoneUnlinked, .tombstoneKey], in: "primary-keys") {
+            self.addTombstone($0, key: 5)
+        }
     }
 
     func testCollisionMapOfAnObjectThatDoesNotExist() throws {
@@ -399,7 +411,8 @@ final class DamagedRelationTests: DamageTestCase {
     func testBacklinkThatStandsTwice() throws {
         try expect(.backlinkExtra, in: "relationships") { file in
             let leaf = file.cluster("Dog") + [5], node = file.ref(leaf)
-            let row = try XCTUnwrap((0..<file.count(node)).first { file.element(node, $0) != 0 && file.element(node, $0) & 1 == 0 })
+            let row = try XCTUnwrap(
+                (0..<file.count(node)).first { file.element(node, $0) != 0 && file.element(node, $0) & 1 == 0 })
             file.edit(leaf + [row]) { $0.elements.append($0.elements[0]) }
         }
     }
@@ -436,7 +449,9 @@ final class DamagedRelationTests: DamageTestCase {
     }
 
     func testMixedLinkToAnEmbeddedObject() throws {
-        try expect(.linkTarget, also: [.backlinkMissing, .linkDangling], in: "relationships") { self.addMixedLink($0, table: 1, key: 1) }
+        try expect(.linkTarget, also: [.backlinkMissing, .linkDangling], in: "relationships") {
+            self.addMixedLink($0, table: 1, key: 1)
+        }
     }
 
     func testMixedLinkWithTheNullKey() throws {
@@ -475,8 +490,13 @@ final class DamagedRelationTests: DamageTestCase {
     }
 
     func testUnresolvedFlagWithoutUnresolvedLinks() throws {
-        try expect(.setUnresolvedFlag, .warning, in: "relationships") { file in file.edit(file.collection("Person",
-              "dogs")) { $0.flags |= 0x20 } }
+        try expect(.setUnresolvedFlag, .warning, in: "relationships") { file in
+            file.edit(
+                file.collection(
+                    "Person",
+                    "dogs")
+            ) { $0.flags |= 0x20 }
+        }
     }
 
     func testUnresolvedLinkWithoutFlag() throws {
@@ -508,18 +528,33 @@ final class DamagedRelationTests: DamageTestCase {
     }
 
     func testIndexWithChunksOutOfOrder() throws {
-        try expect(.indexChunks, also: [.indexPlace], in: "relationships") { file in file.edit(file.index("Dog",
-              "_id") + [0]) { $0.elements.swapAt(6, 7) } }
+        try expect(.indexChunks, also: [.indexPlace], in: "relationships") { file in
+            file.edit(
+                file.index(
+                    "Dog",
+                    "_id") + [0]
+            ) { $0.elements.swapAt(6, 7) }
+        }
     }
 
     func testIndexWithChunksOf64Bits() throws {
-        try expect(.indexChunks, also: [.indexPlace], in: "relationships") { file in file.edit(file.index("Dog",
-              "_id") + [0]) { $0.elements[45] = 1 << 40 } }
+        try expect(.indexChunks, also: [.indexPlace], in: "relationships") { file in
+            file.edit(
+                file.index(
+                    "Dog",
+                    "_id") + [0]
+            ) { $0.elements[45] = 1 << 40 }
+        }
     }
 
     func testIndexWithOneChunkTooFew() throws {
-        try expect(.indexChunks, in: "relationships") { file in file.edit(file.index("Dog",
-                                                                                     "_id") + [0]) { $0.elements.removeLast() } }
+        try expect(.indexChunks, in: "relationships") { file in
+            file.edit(
+                file.index(
+                    "Dog",
+                    "_id") + [0]
+            ) { $0.elements.removeLast() }
+        }
     }
 
     func testIndexThatIsAnArray() throws {
@@ -527,23 +562,40 @@ final class DamagedRelationTests: DamageTestCase {
     }
 
     func testIndexListOutOfOrder() throws {
-        try expect(.indexList, in: "relationships") { file in file.edit(file.index("Dog",
-                                                                                   "name") + [4]) { $0.elements.swapAt(1, 2) } }
+        try expect(.indexList, in: "relationships") { file in
+            file.edit(
+                file.index(
+                    "Dog",
+                    "name") + [4]
+            ) { $0.elements.swapAt(1, 2) }
+        }
     }
 
     func testIndexListOfOtherValues() throws {
-        try expect(.indexPlace, also: [.indexList, .indexMissing], in: "relationships") { file in file.edit(file.index("Dog",
-              "name") + [4]) { $0.elements[1] = 3 } }
+        try expect(.indexPlace, also: [.indexList, .indexMissing], in: "relationships") { file in
+            file.edit(
+                file.index(
+                    "Dog",
+                    "name") + [4]
+            ) { $0.elements[1] = 3 }
+        }
     }
 
     func testEmptyListInAnIndex() throws {
-        try expect(.indexEmpty, also: [.indexMissing], in: "relationships") { file in file.edit(file.index("Dog",
-              "name") + [4]) { $0.elements = [] } }
+        try expect(.indexEmpty, also: [.indexMissing], in: "relationships") { file in
+            file.edit(
+                file.index(
+                    "Dog",
+                    "name") + [4]
+            ) { $0.elements = [] }
+        }
     }
 
     func testEmptySubIndex() throws {
         try expect(.indexEmpty, also: [.indexMissing], in: "relationships") { file in
-            file.edit(file.index("Dog", "name") + [1, 0]) { $0.elements = []; $0.widthMin = 32 }
+            file.edit(file.index("Dog", "name") + [1, 0]) {
+                $0.elements = []; $0.widthMin = 32
+            }
             file.edit(file.index("Dog", "name") + [1]) { $0.elements = [$0.elements[0]] }
         }
     }

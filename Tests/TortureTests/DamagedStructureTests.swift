@@ -124,8 +124,10 @@ final class DamagedStructureTests: DamageTestCase {
         let consequences: Set<FindingCode> = [
             .leafCount, .nodeKind, .nodeElement, .nodeShared, .indexExtra, .indexCount, .spaceOverlap, .indexMissing,
         ]
-        try expect(.nodeOverlap, also: consequences,
-                   in: "relationships") { file in
+        try expect(
+            .nodeOverlap, also: consequences,
+            in: "relationships"
+        ) { file in
             let ref = file.ref(file.leaf("Dog", "age"))
             file.poke(ref + 7, 200)
         }
@@ -139,7 +141,8 @@ final class DamagedStructureTests: DamageTestCase {
     }
 
     func testCycle() throws {
-        try expect(.nodeCycle, also: [.nodeShared, .linkDangling, .backlinkExtra, .backlinkMissing], in: "many-versions") { file in
+        try expect(.nodeCycle, also: [.nodeShared, .linkDangling, .backlinkExtra, .backlinkMissing], in: "many-versions") {
+            file in
             // An inner node of the cluster tree becomes its own child, in place: the ref must not move.
             let root = file.ref(file.table("Log") + [2])
             XCTAssertEqual(file.flags(root) & 7, 5, "elements of 16 bits")
@@ -279,8 +282,9 @@ final class DamagedStructureTests: DamageTestCase {
             state.initialize(to: MemoryState(base: file.bytes.baseAddress!, fileLimit: file.bytes.count))
             return try Verifier.verify(pinned: pinned, against: newest, memory: Memory(state))
         }
-        XCTAssertTrue(try report(released: version + 1).findings.isEmpty,
-                      "released by the newest version, it waits for the pin to go")
+        XCTAssertTrue(
+            try report(released: version + 1).findings.isEmpty,
+            "released by the newest version, it waits for the pin to go")
         XCTAssertEqual(try report(released: version).errorCodes, [.pinnedOverlap])
     }
 
@@ -299,8 +303,11 @@ final class DamagedStructureTests: DamageTestCase {
     func testItListsOnlySomeFindingsOfACodeAndCountsTheRest() throws {
         let file = try DamagedFile(fixture("relationships"))
         file.edit(file.leaf("Dog", "age")) { $0.elements[0] = 0 }
-        for path in [file.leaf("Person",
-              "dogs"), file.leaf("Person", "friends")] { file.edit(path) { $0.elements = $0.elements.map { _ in 5 } } }
+        for path in [
+            file.leaf(
+                "Person",
+                "dogs"), file.leaf("Person", "friends"),
+        ] { file.edit(path) { $0.elements = $0.elements.map { _ in 5 } } }
         var options = VerifierOptions()
         options.findingsPerCode = 2
         let report = try file.verify(options)

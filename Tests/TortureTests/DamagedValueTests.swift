@@ -8,7 +8,9 @@ final class DamagedValueTests: DamageTestCase {
     private let all = "all-types"
 
     /// Path of the first leaf whose flags fit, of one of the columns or of a collection in it.
-    private func leaf(_ file: DamagedFile, _ columns: [String], _ table: String = "AllTypes", where fits: (UInt8) -> Bool) throws -> [Int] {
+    private func leaf(_ file: DamagedFile, _ columns: [String], _ table: String = "AllTypes", where fits: (UInt8) -> Bool) throws
+        -> [Int]
+    {
         for column in columns {
             let path = file.leaf(table, column)
             let node = file.ref(path)
@@ -31,9 +33,11 @@ final class DamagedValueTests: DamageTestCase {
 
     func testLeafWithARowTooMany() throws {
         try expect(.leafCount, in: all) { file in
-            file.edit(file.leaf("AllTypes", "opt_date") + [0]) { $0.elements.append(5)
+            file.edit(file.leaf("AllTypes", "opt_date") + [0]) {
+                $0.elements.append(5)
+            }
+            file.edit(file.leaf("AllTypes", "opt_date") + [1]) { $0.elements.append(0) }
         }
-            file.edit(file.leaf("AllTypes", "opt_date") + [1]) { $0.elements.append(0) } }
     }
 
     func testLeafOfAnotherType() throws {
@@ -96,8 +100,13 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testSecondsWithoutNanoseconds() throws {
-        try expect(.timestampCounts, in: all) { file in file.edit(file.leaf("AllTypes",
-                                                                            "dateCol") + [1]) { $0.elements.removeLast() } }
+        try expect(.timestampCounts, in: all) { file in
+            file.edit(
+                file.leaf(
+                    "AllTypes",
+                    "dateCol") + [1]
+            ) { $0.elements.removeLast() }
+        }
     }
 
     func testDecimalsOfTwoBytes() throws {
@@ -194,8 +203,13 @@ final class DamagedValueTests: DamageTestCase {
 
     func testMixedWithAPayloadOfAnotherSize() throws {
         // An ObjectId of one byte.
-        try expect(.mixedPayload, in: "nested-mixed") { file in file.edit(file.collection("Doc",
-              "list") + [0]) { $0.elements[1] = 3 << 5 | 16 } }
+        try expect(.mixedPayload, in: "nested-mixed") { file in
+            file.edit(
+                file.collection(
+                    "Doc",
+                    "list") + [0]
+            ) { $0.elements[1] = 3 << 5 | 16 }
+        }
     }
 
     private func mixed(_ file: DamagedFile) -> [Int] { file.leaf("Doc", "any") }
@@ -257,7 +271,9 @@ final class DamagedValueTests: DamageTestCase {
             let list = file.collection("Doc", "list")
             file.edit(list + [0]) { $0.elements[1] = 1 << 8 | 4 << 5 | 20 }
             file.edit(list + [4]) { $0.elements.append(0) }
-            file.edit(list + [3]) { $0.payload = []; $0.payloadCount = 0 }
+            file.edit(list + [3]) {
+                $0.payload = []; $0.payloadCount = 0
+            }
             file.edit(list + [5]) { $0.elements[1] = $0.elements[0] }
         }
     }
@@ -384,21 +400,32 @@ final class DamagedValueTests: DamageTestCase {
     // MARK: Collections
 
     func testUnsortedSet() throws {
-        try expect(.setOrder, in: all) { file in file.edit(file.collection("AllTypes",
-                                                                           "set_int", minimum: 3)) { $0.elements.swapAt(0, 2) } }
+        try expect(.setOrder, in: all) { file in
+            file.edit(
+                file.collection(
+                    "AllTypes",
+                    "set_int", minimum: 3)
+            ) { $0.elements.swapAt(0, 2) }
+        }
     }
 
     func testValueTwiceInASet() throws {
-        try expect(.setDuplicate, in: all) { file in file.edit(file.collection("AllTypes",
-              "set_int", minimum: 2)) { $0.elements[1] = $0.elements[0] } }
+        try expect(.setDuplicate, in: all) { file in
+            file.edit(
+                file.collection(
+                    "AllTypes",
+                    "set_int", minimum: 2)
+            ) { $0.elements[1] = $0.elements[0] }
+        }
     }
 
     func testSetOfMixedOutOfOrder() throws {
         try expect(.setOrder, in: all) { file in
             let leaf = file.leaf("AllTypes", "set_any"), node = file.ref(leaf)
-            let row = try XCTUnwrap((0..<file.count(node)).first {
-                file.element(node, $0) != 0 && file.count(Int(file.element(Int(file.element(node, $0)), 0))) >= 3
-            })
+            let row = try XCTUnwrap(
+                (0..<file.count(node)).first {
+                    file.element(node, $0) != 0 && file.count(Int(file.element(Int(file.element(node, $0)), 0))) >= 3
+                })
             file.edit(leaf + [row, 0]) { $0.elements.reverse() }
         }
     }
@@ -428,8 +455,13 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testDictionaryOfOneTree() throws {
-        try expect(.dictionaryShape, in: "nested-mixed") { file in file.edit(file.collection("Doc",
-              "map")) { $0.elements.removeLast() } }
+        try expect(.dictionaryShape, in: "nested-mixed") { file in
+            file.edit(
+                file.collection(
+                    "Doc",
+                    "map")
+            ) { $0.elements.removeLast() }
+        }
     }
 
     func testDictionaryWithAValueOfAnotherType() throws {
@@ -439,7 +471,12 @@ final class DamagedValueTests: DamageTestCase {
     }
 
     func testDictionaryWithANullThatIsNotAllowed() throws {
-        try expect(.valueNull, in: all) { file in file.edit(file.collection("AllTypes",
-                                                                            "map_bool") + [1, 0]) { $0.elements[0] = 0 } }
+        try expect(.valueNull, in: all) { file in
+            file.edit(
+                file.collection(
+                    "AllTypes",
+                    "map_bool") + [1, 0]
+            ) { $0.elements[0] = 0 }
+        }
     }
 }

@@ -5,10 +5,11 @@ import SystemCalls
 import TestSupport
 import XCTest
 
-/// Every system call of everything that is done to files fails once, with all the errors that disks, quotas and odd file systems have:
-/// a clear error of a known type that names the file, the version before it intact, and the session usable afterwards.
+/// Every system call of everything that is done to files fails once, with all the errors that disks, quotas and odd file systems
+/// have: a clear error of a known type that names the file, the version before it intact, and the session usable afterwards.
 ///
-/// The quick form goes once through all calls with the errors in turn; the long form, `Scripts/faults`, takes every error at every call.
+/// The quick form goes once through all calls with the errors in turn; the long form, `Scripts/faults`, takes every error at
+/// every call.
 class FaultTests: XCTestCase {
     var key: EncryptionKey? { nil }
     private var scratch = ScratchDirectory("fault")
@@ -64,31 +65,39 @@ class FaultTests: XCTestCase {
     private func assertClear(_ error: any Error, _ place: String) {
         var error = error
         if let committed = error as? CommittedError { error = committed.underlying }
-        XCTAssertTrue(error is OpenError || error is SessionError || error is SystemError || error is AddressSpaceError, "\(place): \(type(of: error)) \(error)")
+        XCTAssertTrue(
+            error is OpenError || error is SessionError || error is SystemError || error is AddressSpaceError,
+            "\(place): \(type(of: error)) \(error)")
         XCTAssertTrue("\(error)".contains(scratch.path) && !"\(error)".contains("\n"), "\(place): \(error)")
     }
 
     /// Sweeps the calls of this thread that concern files of the test, or memory for them.
-    private func sweep<State>(_ name: String, least: Int, prepare: (Int) throws -> State, _ body: (State) throws -> Void,
-                              check: (State, _ failed: String, (any Error)?) throws -> Void) throws {
+    private func sweep<State>(
+        _ name: String, least: Int, prepare: (Int) throws -> State, _ body: (State) throws -> Void,
+        check: (State, _ failed: String, (any Error)?) throws -> Void
+    ) throws {
         for code in Self.isLong ? Self.codes.map({ [$0] }) : [Self.codes] {
             let thread = pthread_self()
             var failed = "", count = 0, failing = 0
             // In the quick form calls of one kind on one file are all the same after some.
             var seen: [String: Int] = [:]
-            let rounds = try sweepFaults(codes: code, selects: { [scratch] call in
-                guard pthread_equal(pthread_self(), thread) != 0, call.path.hasPrefix(scratch.path) else { return false }
-                let call = "\(call.name) \(call.path.dropFirst(scratch.path.utf8.count))"
-                seen[call, default: 0] += 1
-                if !Self.isLong && seen[call, default: 0] > 5 { return false }
-                count += 1
-                if count == failing { failed = call }
-                return true
-            }, prepare: { round in
-                let state = try prepare(round)
-                (count, failing, failed, seen) = (0, round + 1, "", [:])
-                return state
-            }, body) { state, error in
+            let rounds = try sweepFaults(
+                codes: code,
+                selects: { [scratch] call in
+                    guard pthread_equal(pthread_self(), thread) != 0, call.path.hasPrefix(scratch.path) else { return false }
+                    let call = "\(call.name) \(call.path.dropFirst(scratch.path.utf8.count))"
+                    seen[call, default: 0] += 1
+                    if !Self.isLong && seen[call, default: 0] > 5 { return false }
+                    count += 1
+                    if count == failing { failed = call }
+                    return true
+                },
+                prepare: { round in
+                    let state = try prepare(round)
+                    (count, failing, failed, seen) = (0, round + 1, "", [:])
+                    return state
+                }, body
+            ) { state, error in
                 let place = "\(name), call \(failing): \(failed): \(String(cString: strerror(code[(failing - 1) % code.count])))"
                 if let error { self.assertClear(error, place) }
                 try check(state, place, error)
@@ -109,9 +118,12 @@ class FaultTests: XCTestCase {
     // MARK: Opening
 
     func testOpeningANewFile() throws {
-        try sweep("new file", least: 12, prepare: { _ in
-            for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
-        }, { try Store.open(path, options()).close() }) { _, place, error in
+        try sweep(
+            "new file", least: 12,
+            prepare: { _ in
+                for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
+            }, { try Store.open(path, options()).close() }
+        ) { _, place, error in
             // The next one finds an empty database, or makes one.
             let store = try Store.open(path, options())
             XCTAssertEqual(store.participant?.lockFile.participantCount, 1, place)
@@ -128,7 +140,9 @@ class FaultTests: XCTestCase {
         try first.close()
         for isJoining in [false, true] {
             let other = isJoining ? try Store.open(path, options()) : nil
-            try sweep(isJoining ? "joining" : "opening", least: 10, prepare: { _ in }, { try Store.open(path, options()).close() }) { _, place, _ in
+            try sweep(
+                isJoining ? "joining" : "opening", least: 10, prepare: { _ in }, { try Store.open(path, options()).close() }
+            ) { _, place, _ in
                 if let other {
                     XCTAssertEqual(other.participant?.lockFile.participantCount, 1, place)
                     let before = try value(other)
@@ -149,10 +163,13 @@ class FaultTests: XCTestCase {
         try makeTable(first)
         try first.close()
         for name in try names() where name != "a.realm" { try FileManager.default.removeItem(atPath: scratch.file(name)) }
-        try sweep("immutable", least: 3, prepare: { _ in }, {
-            let store = try Store.open(path, options { $0.access = .immutable })
-            XCTAssertEqual(try value(store), 1)
-        }) { _, place, _ in XCTAssertEqual(try names(), ["a.realm"], place) }
+        try sweep(
+            "immutable", least: 3, prepare: { _ in },
+            {
+                let store = try Store.open(path, options { $0.access = .immutable })
+                XCTAssertEqual(try value(store), 1)
+            }
+        ) { _, place, _ in XCTAssertEqual(try names(), ["a.realm"], place) }
     }
 
     // MARK: Transactions
@@ -165,9 +182,12 @@ class FaultTests: XCTestCase {
                 try makeTable(store)
                 var expected: Int64 = 1
                 // Without syncs a commit makes no call but for the FIFO, and for room.
-                try sweep("commit of \(data) bytes, \(durability)", least: durability == .full ? 4 : 1, prepare: { $0 }, {
-                    try add(store, data: data == 0 ? 0 : data + $0 * 20_000)
-                }) { _, place, error in
+                try sweep(
+                    "commit of \(data) bytes, \(durability)", least: durability == .full ? 4 : 1, prepare: { $0 },
+                    {
+                        try add(store, data: data == 0 ? 0 : data + $0 * 20_000)
+                    }
+                ) { _, place, error in
                     if error == nil || error is CommittedError { expected += 1 }
                     XCTAssertEqual(try value(store), expected, place)
                     XCTAssertTrue([expected, expected + 1].contains(try value(path)), "\(place): the file itself")
@@ -187,19 +207,22 @@ class FaultTests: XCTestCase {
         let store = try Store.open(path, options())
         try makeTable(store)
         var expected: Int64 = 1
-        try sweep("batch", least: 6, prepare: { _ in }, {
-            let frozen = try store.freeze()
-            defer { frozen.end() }
-            let transaction = try store.beginWrite()
-            defer { if transaction.isOpen { transaction.rollback() } }
-            for _ in 0..<3 {
-                let table = try transaction.editor.editor(named: "class_Thing")
-                try table.add(table.column(named: "value"), of: ObjectKey(0), 1)
-                try transaction.commitAndContinue(syncing: false)
-                expected += 1
+        try sweep(
+            "batch", least: 6, prepare: { _ in },
+            {
+                let frozen = try store.freeze()
+                defer { frozen.end() }
+                let transaction = try store.beginWrite()
+                defer { if transaction.isOpen { transaction.rollback() } }
+                for _ in 0..<3 {
+                    let table = try transaction.editor.editor(named: "class_Thing")
+                    try table.add(table.column(named: "value"), of: ObjectKey(0), 1)
+                    try transaction.commitAndContinue(syncing: false)
+                    expected += 1
+                }
+                try transaction.sync()
             }
-            try transaction.sync()
-        }) { _, place, error in
+        ) { _, place, error in
             if error is CommittedError { expected += 1 }
             XCTAssertEqual(try value(store), expected, place)
             try add(store)
@@ -228,11 +251,14 @@ class FaultTests: XCTestCase {
         try makeTable(first)
         try add(first, data: 50_000)
         try first.close()
-        try sweep("compaction", least: 12, prepare: { _ in
-            let store = try Store.open(path, options())
-            try add(store)
-            return (store, try value(store))
-        }, { if try !$0.0.compact() { throw NotDone() } }) { state, place, error in
+        try sweep(
+            "compaction", least: 12,
+            prepare: { _ in
+                let store = try Store.open(path, options())
+                try add(store)
+                return (store, try value(store))
+            }, { if try !$0.0.compact() { throw NotDone() } }
+        ) { state, place, error in
             let (store, expected) = state
             XCTAssertEqual(try value(path), expected, place)
             if (try? store.newestVersion()) != nil {
@@ -252,10 +278,19 @@ class FaultTests: XCTestCase {
         let store = try Store.open(path, options())
         try makeTable(store)
         let copy = scratch.file("copy.realm")
-        try sweep("copy", least: 6, prepare: { _ in try? FileManager.default.removeItem(atPath: copy) }, {
-            try store.look { try StreamingCopy(version: $0.version, keepsHistory: true).write($0.group, toPath: copy, key: key) }
-        }) { _, place, error in
-            if FileManager.default.fileExists(atPath: copy) { XCTAssertEqual(try value(copy), 1, place) } else { XCTAssertNotNil(error, place) }
+        try sweep(
+            "copy", least: 6, prepare: { _ in try? FileManager.default.removeItem(atPath: copy) },
+            {
+                try store.look {
+                    try StreamingCopy(version: $0.version, keepsHistory: true).write($0.group, toPath: copy, key: key)
+                }
+            }
+        ) { _, place, error in
+            if FileManager.default.fileExists(atPath: copy) {
+                XCTAssertEqual(try value(copy), 1, place)
+            } else {
+                XCTAssertNotNil(error, place)
+            }
             try assertNothingElseIsLeft(["copy.realm"], place)
         }
         try add(store)
@@ -268,10 +303,17 @@ class FaultTests: XCTestCase {
         try store.close()
         let installed = scratch.file("installed.realm")
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
-        try sweep("seed", least: 6, prepare: { _ in try? FileManager.default.removeItem(atPath: installed) }, {
-            if try !SeedFile.install(path, to: installed) { throw NotDone() }
-        }) { _, place, error in
-            if FileManager.default.fileExists(atPath: installed) { XCTAssertEqual(try value(installed), 1, place) } else { XCTAssertNotNil(error, place) }
+        try sweep(
+            "seed", least: 6, prepare: { _ in try? FileManager.default.removeItem(atPath: installed) },
+            {
+                if try !SeedFile.install(path, to: installed) { throw NotDone() }
+            }
+        ) { _, place, error in
+            if FileManager.default.fileExists(atPath: installed) {
+                XCTAssertEqual(try value(installed), 1, place)
+            } else {
+                XCTAssertNotNil(error, place)
+            }
             try assertNothingElseIsLeft(["installed.realm"], place)
             XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before, place)
         }
@@ -279,12 +321,15 @@ class FaultTests: XCTestCase {
 
     func testAChangeOfKeyAndADeletion() throws {
         let other = try EncryptionKey((0..<64).map { UInt8($0 + 100) })
-        try sweep("rekey", least: 10, prepare: { _ in
-            for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
-            let store = try Store.open(path, options())
-            try makeTable(store)
-            try store.close()
-        }, { try StoreFiles.changeKey(path, from: key, to: other) }) { _, place, error in
+        try sweep(
+            "rekey", least: 10,
+            prepare: { _ in
+                for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
+                let store = try Store.open(path, options())
+                try makeTable(store)
+                try store.close()
+            }, { try StoreFiles.changeKey(path, from: key, to: other) }
+        ) { _, place, error in
             let isOld = (try? value(path)) == 1
             // Only the sync of the directory comes after the file has its new key.
             XCTAssertTrue(isOld || error == nil || place.contains(": open :") || place.contains(": fsync :"), place)
@@ -292,12 +337,15 @@ class FaultTests: XCTestCase {
             XCTAssertNoThrow(try ImmutableFile(path: path, key: other), place)
             try assertNothingElseIsLeft([], place)
         }
-        try sweep("deletion", least: 4, prepare: { _ in
-            for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
-            let store = try Store.open(path, options())
-            try makeTable(store)
-            try store.close()
-        }, { try StoreFiles.delete(path) }) { _, place, error in
+        try sweep(
+            "deletion", least: 4,
+            prepare: { _ in
+                for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
+                let store = try Store.open(path, options())
+                try makeTable(store)
+                try store.close()
+            }, { try StoreFiles.delete(path) }
+        ) { _, place, error in
             // Nobody is locked out, and calling again deletes.
             try StoreFiles.delete(path)
             XCTAssertEqual(try names(), ["a.realm.lock"], place)
@@ -306,14 +354,18 @@ class FaultTests: XCTestCase {
 
     func testAnImport() throws {
         let json = Array(try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/primary-keys.json")))
-        try sweep("import", least: 6, prepare: { _ in
-            for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
-            return try Store.open(path, options())
-        }, { store in
-            try store.write { transaction in
-                try json.withUnsafeBytes { try JSONImporter(text: $0, target: Target(transaction.editor)).run() }
+        try sweep(
+            "import", least: 6,
+            prepare: { _ in
+                for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
+                return try Store.open(path, options())
+            },
+            { store in
+                try store.write { transaction in
+                    try json.withUnsafeBytes { try JSONImporter(text: $0, target: Target(transaction.editor)).run() }
+                }
             }
-        }) { store, place, error in
+        ) { store, place, error in
             let count = try store.look { $0.group.tableCount }
             XCTAssertEqual(count == 0, error != nil && !(error is CommittedError), place)
             if count == 0 { try makeTable(store) }
@@ -329,27 +381,33 @@ class FaultTests: XCTestCase {
     }
 
     func testAnUpgrade() throws {
-        guard let older = Fixtures.older else { throw XCTSkip("the files of older formats are not beside the package; failures of their upgrade were not tried") }
+        guard let older = Fixtures.older else {
+            throw XCTSkip("the files of older formats are not beside the package; failures of their upgrade were not tried")
+        }
         if key != nil { return }
         let given = try Data(contentsOf: URL(fileURLWithPath: older + "/upgrade_20.realm"))
         var expected: [UInt8] = []
-        try sweep("upgrade", least: 20, prepare: { _ in
-            for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
-            XCTAssertTrue(FileManager.default.createFile(atPath: path, contents: given))
-            if expected.isEmpty {
-                let store = try Store.open(path, options())
-                expected = try store.look { try JSONExporter.text($0.group) }
-                try store.close()
+        try sweep(
+            "upgrade", least: 20,
+            prepare: { _ in
+                for name in try names() { try FileManager.default.removeItem(atPath: scratch.file(name)) }
                 XCTAssertTrue(FileManager.default.createFile(atPath: path, contents: given))
-                try? FileManager.default.removeItem(atPath: StoreFiles.backupPath(path, ofFormat: 20))
-            }
-        }, { try Store.open(path, options()).close() }) { _, place, _ in
+                if expected.isEmpty {
+                    let store = try Store.open(path, options())
+                    expected = try store.look { try JSONExporter.text($0.group) }
+                    try store.close()
+                    XCTAssertTrue(FileManager.default.createFile(atPath: path, contents: given))
+                    try? FileManager.default.removeItem(atPath: StoreFiles.backupPath(path, ofFormat: 20))
+                }
+            }, { try Store.open(path, options()).close() }
+        ) { _, place, _ in
             let store = try Store.open(path, options())
             XCTAssertTrue(try store.look { try JSONExporter.text($0.group) } == expected, place)
             try store.close()
             try assertSound(path, place)
             let backup = StoreFiles.backupPath(path, ofFormat: 20)
-            // Where the first attempt at a backup failed, the next one is of the file in the same format, converted from streaming form.
+            // Where the first attempt at a backup failed, the next one is of the file in the same format, converted from
+            // streaming form.
             if FileManager.default.fileExists(atPath: backup) {
                 let file = try ImmutableFile(path: backup)
                 XCTAssertEqual(file.layout.format, 20, place)

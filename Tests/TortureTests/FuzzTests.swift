@@ -23,7 +23,8 @@ final class FuzzTests: XCTestCase {
 
     func testNodesOfAnotherPlaceOrSizeNeitherCrashNorHangAnyReader() throws {
         for generator in [Generator.exchange, .resize] {
-            let fuzzing = try Fuzzing(seed: FuzzTests.seed, directories: [Fixtures.core14, Fixtures.older].compactMap { $0 }, generator: generator)
+            let fuzzing = try Fuzzing(
+                seed: FuzzTests.seed, directories: [Fixtures.core14, Fixtures.older].compactMap { $0 }, generator: generator)
             var changed = 0
             for index in 0..<80 {
                 let mutator = fuzzing.mutated(index)

@@ -3,15 +3,16 @@ import Foundation
 import TestSupport
 import XCTest
 
-/// Many processes on one file, one of them killed every now and then: whatever is read is consistent, what was acknowledged is there,
-/// nobody waits long, and the file is sound in the end. Longer runs: `Scripts/kill-storm`.
+/// Many processes on one file, one of them killed every now and then: whatever is read is consistent, what was acknowledged is
+/// there, nobody waits long, and the file is sound in the end. Longer runs: `Scripts/kill-storm`.
 final class KillStormTests: XCTestCase {
     private final class Member {
         let process: ChildProcess
         let number: Int
         init(_ path: String, _ number: Int, seed: UInt64, keyByte: UInt8?) throws {
             self.number = number
-            process = try ChildProcess(product: "TestParticipant", ["storm", path, "\(number)", "\(seed)"] + (keyByte.map { ["\($0)"] } ?? []))
+            process = try ChildProcess(
+                product: "TestParticipant", ["storm", path, "\(number)", "\(seed)"] + (keyByte.map { ["\($0)"] } ?? []))
         }
     }
 
@@ -28,7 +29,8 @@ final class KillStormTests: XCTestCase {
                 let words = line.split(separator: " ")
                 switch words.first {
                 case "ack":
-                    acknowledged[member.number] = max(acknowledged[member.number] ?? 0, words.count > 1 ? Int64(words[1]) ?? 0 : 0)
+                    acknowledged[member.number] = max(
+                        acknowledged[member.number] ?? 0, words.count > 1 ? Int64(words[1]) ?? 0 : 0)
                     commits += 1
                 case "slow":
                     slowest = max(slowest, words.last.flatMap { Int($0) } ?? 0)
@@ -53,7 +55,8 @@ final class KillStormTests: XCTestCase {
             kills += 1
             members[victim] = try Member(path, victim, seed: random.next(), keyByte: keyByte)
         }
-        // One survives: it joins before the others are killed, so what they held is given back by a living one, not by a new session.
+        // One survives: it joins before the others are killed, so what they held is given back by a living one, not by a new
+        // session.
         var options = StoreOptions()
         options.durability = .unsafe
         if let keyByte { options.encryptionKey = try EncryptionKey([UInt8](repeating: keyByte, count: 64)) }
@@ -65,12 +68,15 @@ final class KillStormTests: XCTestCase {
         }
         XCTAssertEqual(complaints, [])
         XCTAssertLessThan(slowest, 10_000, "somebody waited for \(slowest) ms")
-        print("\(kills) kills, \(commits) acknowledged commits, \(slowCount) waits of more than a second, the longest \(slowest) ms")
+        print(
+            "\(kills) kills, \(commits) acknowledged commits, \(slowCount) waits of more than a second, the longest \(slowest) ms"
+        )
 
         let reading = try store.beginRead()
         let accounts = try reading.group.table(ofClass: "Account")
         for (number, value) in acknowledged {
-            let stored = try accounts?.find(primaryKey: .int(Int64(number)))?.int(XCTUnwrap(accounts?.column(named: "value"))) ?? 0
+            let stored =
+                try accounts?.find(primaryKey: .int(Int64(number)))?.int(XCTUnwrap(accounts?.column(named: "value"))) ?? 0
             XCTAssertGreaterThanOrEqual(stored, value, "process \(number) lost an acknowledged commit")
         }
         reading.end()
@@ -80,13 +86,16 @@ final class KillStormTests: XCTestCase {
         XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(report.findings.prefix(4).map(\.description))")
     }
 
-    /// What the dead held: their places in the session, the versions they read, and the space of these. Only a kill between raising a
-    /// count and noting whose it is, two stores, leaves the count for the rest of the session.
+    /// What the dead held: their places in the session, the versions they read, and the space of these. Only a kill between
+    /// raising a count and noting whose it is, two stores, leaves the count for the rest of the session.
     private func assertAllIsGivenBack(_ store: Store) throws {
         let limit = Date(timeIntervalSinceNow: 20)
         func held() throws -> (participants: Int, versions: Int) {
             let status = try XCTUnwrap(store.status())
-            return (status.participantCount, status.versions.filter { !$0.isNewest && $0.liveLockCount + $0.frozenLockCount > 0 }.count)
+            return (
+                status.participantCount,
+                status.versions.filter { !$0.isNewest && $0.liveLockCount + $0.frozenLockCount > 0 }.count
+            )
         }
         var found = try held()
         while found != (1, 0) && limit.timeIntervalSinceNow > 0 {
@@ -106,17 +115,23 @@ final class KillStormTests: XCTestCase {
             free += list.blocks[i].length
             if list.blocks[i].version + 1 < reading.version && list.blocks[i].version > 0 { locked += list.blocks[i].length }
         }
-        print("\(found.versions) versions held by nobody; \(reading.snapshot.logicalSize) bytes, \(free) free, \(locked) still marked as an older version's")
+        print(
+            "\(found.versions) versions held by nobody; \(reading.snapshot.logicalSize) bytes, \(free) free, \(locked) still marked as an older version's"
+        )
         if found.versions == 0 { XCTAssertEqual(locked, 0) }
     }
 
     private var longSeconds: Double? { ProcessInfo.processInfo.environment["KILL_STORM_SECONDS"].flatMap { Double($0) } }
 
     func testKilledProcessesLeaveAConsistentFileAndNobodyWaiting() throws {
-        try storm(processes: longSeconds == nil ? 6 : 20, seconds: longSeconds ?? 6, seed: longSeconds == nil ? 4711 : UInt64.random(in: 0...UInt64.max))
+        try storm(
+            processes: longSeconds == nil ? 6 : 20, seconds: longSeconds ?? 6,
+            seed: longSeconds == nil ? 4711 : UInt64.random(in: 0...UInt64.max))
     }
 
     func testTheSameWithAnEncryptedFile() throws {
-        try storm(processes: longSeconds == nil ? 4 : 20, seconds: longSeconds ?? 4, seed: longSeconds == nil ? 4712 : UInt64.random(in: 0...UInt64.max), keyByte: 9)
+        try storm(
+            processes: longSeconds == nil ? 4 : 20, seconds: longSeconds ?? 4,
+            seed: longSeconds == nil ? 4712 : UInt64.random(in: 0...UInt64.max), keyByte: 9)
     }
 }

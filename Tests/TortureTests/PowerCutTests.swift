@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import XCTest
 
-/// The current is cut anywhere in whole transactions and in everything that replaces a file: what is left opens at the old version or
-/// the new one, which verifies, and can be written on. Longer: `Scripts/power-cuts`.
+/// The current is cut anywhere in whole transactions and in everything that replaces a file: what is left opens at the old
+/// version or the new one, which verifies, and can be written on. Longer: `Scripts/power-cuts`.
 class PowerCutTests: XCTestCase {
     var key: EncryptionKey? { nil }
     private let scratch = ScratchDirectory("power")
@@ -45,14 +45,21 @@ class PowerCutTests: XCTestCase {
         init(_ reading: ReadTransaction) throws {
             snapshot = reading.snapshot
             let report = try Verifier.verify(
-                memory: reading.memory, snapshot: snapshot, form: .inPlace, format: FileHeader.currentFormat, physicalSize: nil, header: nil)
+                memory: reading.memory, snapshot: snapshot, form: .inPlace, format: FileHeader.currentFormat, physicalSize: nil,
+                header: nil)
             XCTAssertTrue(report.isSound, "\(report.findings.prefix(2).map(\.description))")
             let list = try FreeList(reading.memory, snapshot)
             var position = FileHeader.byteCount
             for i in 0...list.blocks.count {
                 let end = i < list.blocks.count ? list.blocks[i].position : snapshot.logicalSize
                 if end > position {
-                    pieces.append((position, [UInt8](UnsafeRawBufferPointer(start: try reading.memory.bytes(at: position, length: end - position), count: end - position))))
+                    pieces.append(
+                        (
+                            position,
+                            [UInt8](
+                                UnsafeRawBufferPointer(
+                                    start: try reading.memory.bytes(at: position, length: end - position), count: end - position))
+                        ))
                 }
                 if i < list.blocks.count { position = list.blocks[i].end }
             }
@@ -64,7 +71,8 @@ class PowerCutTests: XCTestCase {
                 guard bytes.count >= snapshot.logicalSize, bytes.count >= FileHeader.byteCount else { return false }
                 let slot = Int(bytes[23] & 1)
                 guard bytes.loadUnaligned(fromByteOffset: 8 * slot, as: UInt64.self) == UInt64(snapshot.topRef),
-                      bytes[20 + slot] == FileHeader.currentFormat, bytes[16..<20].elementsEqual("T-DB".utf8) else { return false }
+                    bytes[20 + slot] == FileHeader.currentFormat, bytes[16..<20].elementsEqual("T-DB".utf8)
+                else { return false }
                 return pieces.allSatisfy { piece in
                     piece.bytes.withUnsafeBytes { memcmp($0.baseAddress!, bytes.baseAddress! + piece.start, $0.count) == 0 }
                 }
@@ -89,19 +97,29 @@ class PowerCutTests: XCTestCase {
             let key = try table.createObject()
             try table.set("number", of: key, to: .int(Int64(random.next() % 100)))
             try table.set("text", of: key, to: .string(String(repeating: "x", count: Int(random.next() % UInt64(textLength)))))
-            if let other = try table.table.object(at: 0) { try table.listInsert(table.identity(table.column(named: "others"), of: key), 0, .link(table.table.key, other.key)) }
+            if let other = try table.table.object(at: 0) {
+                try table.listInsert(table.identity(table.column(named: "others"), of: key), 0, .link(table.table.key, other.key))
+            }
         }
         if let row = try table.table.object(at: Int(random.next() % UInt64(table.table.objectCount))) {
             try table.set("number", of: row.key, to: .int(Int64(random.next() % 1000)))
         }
-        if table.table.objectCount > 24, let row = try table.table.object(at: Int(random.next() % UInt64(table.table.objectCount))) { try table.deleteObject(row.key) }
+        if table.table.objectCount > 24,
+            let row = try table.table.object(at: Int(random.next() % UInt64(table.table.objectCount)))
+        {
+            try table.deleteObject(row.key)
+        }
     }
 
     // MARK: Looking at images
 
     private func put(_ files: [String: [UInt8]]) throws {
-        for name in try FileManager.default.contentsOfDirectory(atPath: after.path) { try FileManager.default.removeItem(atPath: after.file(name)) }
-        for (name, bytes) in files { XCTAssertTrue(FileManager.default.createFile(atPath: after.file(name), contents: Data(bytes))) }
+        for name in try FileManager.default.contentsOfDirectory(atPath: after.path) {
+            try FileManager.default.removeItem(atPath: after.file(name))
+        }
+        for (name, bytes) in files {
+            XCTAssertTrue(FileManager.default.createFile(atPath: after.file(name), contents: Data(bytes)))
+        }
     }
 
     private var images = 0
@@ -110,9 +128,13 @@ class PowerCutTests: XCTestCase {
     private func checkVersion(_ files: [String: [UInt8]], _ promised: Int?, _ name: String) throws {
         images += 1
         let place = "\(name), image \(images)"
-        guard let bytes = files["a.realm"], promised != nil || !bytes.isEmpty else { return XCTAssertNil(promised, "\(place): no file") }
+        guard let bytes = files["a.realm"], promised != nil || !bytes.isEmpty else {
+            return XCTAssertNil(promised, "\(place): no file")
+        }
         let least = promised.map { UInt64($0) } ?? contents.keys.min() ?? 1
-        func check(_ version: UInt64) { XCTAssertTrue(version == least || version == least + 1, "\(place): version \(version) after a promise of \(least)") }
+        func check(_ version: UInt64) {
+            XCTAssertTrue(version == least || version == least + 1, "\(place): version \(version) after a promise of \(least)")
+        }
         let isWrittenOn = images % (Self.isLong ? 5 : 9) == 0
         let file = after.file("a.realm")
         var content: [UInt8]
@@ -126,7 +148,9 @@ class PowerCutTests: XCTestCase {
             let (version, text) = try text(file, key)
             content = text
             check(version)
-            if let expected = contents[version] { XCTAssertTrue(content == expected, "\(place): version \(version) has another content") }
+            if let expected = contents[version] {
+                XCTAssertTrue(content == expected, "\(place): version \(version) has another content")
+            }
             try assertSound(file, place)
         }
         if isWrittenOn {
@@ -140,13 +164,20 @@ class PowerCutTests: XCTestCase {
 
     private func assertSound(_ file: String, _ place: String) throws {
         let report = try Verifier.verify(try ImmutableFile(path: file, key: key))
-        XCTAssertTrue(report.isSound && report.findings.allSatisfy { $0.severity == .warning }, "\(place): \(report.findings.prefix(2).map(\.description))")
+        XCTAssertTrue(
+            report.isSound && report.findings.allSatisfy { $0.severity == .warning },
+            "\(place): \(report.findings.prefix(2).map(\.description))")
     }
 
-    private func sweep(_ recorder: PowerCutDirectory, _ name: String, least: Int, stride: Int = 1, pairs: Bool? = nil, _ check: (([String: [UInt8]], Int?) throws -> Void)? = nil) throws {
+    private func sweep(
+        _ recorder: PowerCutDirectory, _ name: String, least: Int, stride: Int = 1, pairs: Bool? = nil,
+        _ check: (([String: [UInt8]], Int?) throws -> Void)? = nil
+    ) throws {
         images = 0
         var found = 0
-        let count = recorder.forEachImage(subsets: Self.isLong ? 12 : 2, seed: 7, pairs: pairs ?? (key != nil), stride: Self.isLong ? 1 : stride) { files, promised in
+        let count = recorder.forEachImage(
+            subsets: Self.isLong ? 12 : 2, seed: 7, pairs: pairs ?? (key != nil), stride: Self.isLong ? 1 : stride
+        ) { files, promised in
             do {
                 if let check { try check(files, promised) } else { try checkVersion(files, promised, name) }
             } catch {
@@ -160,8 +191,10 @@ class PowerCutTests: XCTestCase {
 
     // MARK: Transactions
 
-    private func transactions(_ name: String, commits: Int, least: Int, stride: Int = 1, prepare: (Store) throws -> Void = { _ in },
-                              _ body: (Store, Int, inout SplitMix) throws -> Void) throws {
+    private func transactions(
+        _ name: String, commits: Int, least: Int, stride: Int = 1, prepare: (Store) throws -> Void = { _ in },
+        _ body: (Store, Int, inout SplitMix) throws -> Void
+    ) throws {
         let store = try Store.open(path, options())
         try makeTable(store)
         try prepare(store)
@@ -199,19 +232,23 @@ class PowerCutTests: XCTestCase {
 
     func testTransactionsWhileTheFileIsEvacuated() throws {
         var before = 0
-        try transactions("evacuating", commits: 14, least: 10, stride: key == nil ? 15 : 25, prepare: { store in
-            try store.write { transaction in
-                let table = try transaction.editor.editor(named: "class_Thing")
-                for _ in 0..<1400 { try table.set("text", of: table.createObject(), to: .string(String(repeating: "e", count: 1000))) }
-            }
-            try store.write { transaction in
-                let table = try transaction.editor.editor(named: "class_Thing")
-                for i in (0..<table.table.objectCount).reversed() where i % 60 != 0 {
-                    if let row = try table.table.object(at: i) { try table.deleteObject(row.key) }
+        try transactions(
+            "evacuating", commits: 14, least: 10, stride: key == nil ? 15 : 25,
+            prepare: { store in
+                try store.write { transaction in
+                    let table = try transaction.editor.editor(named: "class_Thing")
+                    for _ in 0..<1400 {
+                        try table.set("text", of: table.createObject(), to: .string(String(repeating: "e", count: 1000)))
+                    }
                 }
-            }
-            before = try store.look { $0.snapshot.logicalSize }
-        }, { store, _, random in try store.write { try self.change($0, &random) } })
+                try store.write { transaction in
+                    let table = try transaction.editor.editor(named: "class_Thing")
+                    for i in (0..<table.table.objectCount).reversed() where i % 60 != 0 {
+                        if let row = try table.table.object(at: i) { try table.deleteObject(row.key) }
+                    }
+                }
+                before = try store.look { $0.snapshot.logicalSize }
+            }, { store, _, random in try store.write { try self.change($0, &random) } })
         let store = try Store.open(path, options())
         XCTAssertLessThan(try store.look { $0.snapshot.logicalSize }, before, "nothing was evacuated")
         try store.close()
@@ -363,20 +400,28 @@ class PowerCutTests: XCTestCase {
     }
 
     func testTheUpgradeOfAnOlderFile() throws {
-        guard let older = Fixtures.older else { throw XCTSkip("the files of older formats are not beside the package; cuts of their upgrade were not tried") }
+        guard let older = Fixtures.older else {
+            throw XCTSkip("the files of older formats are not beside the package; cuts of their upgrade were not tried")
+        }
         if key != nil { return }
         for name in Self.isLong ? ["upgrade_20", "migration-default-v5", "upgrade_1000_22", "upgrade_11"] : ["upgrade_20"] {
             let given = older + "/\(name).realm"
-            for file in try FileManager.default.contentsOfDirectory(atPath: scratch.path) { try FileManager.default.removeItem(atPath: scratch.file(file)) }
-            XCTAssertTrue(FileManager.default.createFile(atPath: path, contents: try Data(contentsOf: URL(fileURLWithPath: given))))
-            let recorder = try PowerCutDirectory(scratch.path, ignores: { $0.hasSuffix(".lock") || $0.hasSuffix(".note") || $0.hasSuffix("-log") })
+            for file in try FileManager.default.contentsOfDirectory(atPath: scratch.path) {
+                try FileManager.default.removeItem(atPath: scratch.file(file))
+            }
+            XCTAssertTrue(
+                FileManager.default.createFile(atPath: path, contents: try Data(contentsOf: URL(fileURLWithPath: given))))
+            let recorder = try PowerCutDirectory(
+                scratch.path, ignores: { $0.hasSuffix(".lock") || $0.hasSuffix(".note") || $0.hasSuffix("-log") })
             try recorder.record { try Store.open(path, options { $0.keepsBackups = true }).close() }
             let content = try text(path, nil).text
             let original = [UInt8](try Data(contentsOf: URL(fileURLWithPath: given)))
             try sweep(recorder, "upgrade of \(name)", least: 15) { [self] files, _ in
                 images += 1
                 try put(files)
-                for (name, bytes) in files where name.hasSuffix("backup.realm") { XCTAssertEqual(bytes, original, "a backup is whole") }
+                for (name, bytes) in files where name.hasSuffix("backup.realm") {
+                    XCTAssertEqual(bytes, original, "a backup is whole")
+                }
                 let store = try Store.open(after.file("a.realm"), options())
                 XCTAssertTrue(try store.look { try JSONExporter.text($0.group) } == content)
                 try store.close()

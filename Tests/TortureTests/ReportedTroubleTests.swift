@@ -5,7 +5,8 @@ import SystemCalls
 import TestSupport
 import XCTest
 
-/// Troubles that users of such software report, each tried as a whole kind; `Documentation/reported-troubles.md` says where the others are.
+/// Troubles that users of such software report, each tried as a whole kind; `Documentation/reported-troubles.md` says where the
+/// others are.
 class ReportedTroubleTests: XCTestCase {
     var key: EncryptionKey? { TestKeys.usual }
     private let scratch = ScratchDirectory("trouble")
@@ -39,12 +40,14 @@ class ReportedTroubleTests: XCTestCase {
 
     // MARK: Dead, stopped and hasty peers
 
-    /// A reader holds a version and is killed; 100 records of 1 KB are overwritten again and again. The file has half a MB at most (it
-    /// grows in steps, each twice the one before), however many commits follow, and however fast.
+    /// A reader holds a version and is killed; 100 records of 1 KB are overwritten again and again. The file has half a MB at
+    /// most (it grows in steps, each twice the one before), however many commits follow, and however fast.
     func testTheFileStaysSmallThoughAReaderDiedWithAVersionInItsHands() throws {
         var sizes: [Int] = []
         for hasReader in [false, true] {
-            for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path) { try FileManager.default.removeItem(atPath: scratch.file(name)) }
+            for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path) {
+                try FileManager.default.removeItem(atPath: scratch.file(name))
+            }
             let store = try Store.open(path, options())
             try makeTable(store, rows: 100, text: 1000)
             if hasReader {
@@ -65,7 +68,9 @@ class ReportedTroubleTests: XCTestCase {
             let report = try Verifier.verify(try ImmutableFile(path: path, key: key))
             XCTAssertTrue(report.isSound && report.findings.isEmpty)
         }
-        print("\(Self.examCommits) overwrites of 100 records of 1 KB: \(sizes[0]) bytes without a reader, \(sizes[1]) with one that died")
+        print(
+            "\(Self.examCommits) overwrites of 100 records of 1 KB: \(sizes[0]) bytes without a reader, \(sizes[1]) with one that died"
+        )
         XCTAssertLessThanOrEqual(sizes[1], key == nil ? 1 << 19 : PageGeometry.fileSize(plain: 1 << 19))
     }
 
@@ -127,7 +132,9 @@ class ReportedTroubleTests: XCTestCase {
             try writer.write { transaction in
                 let table = try transaction.editor.editor(named: "class_Thing")
                 if round % 12 < 8 {
-                    for _ in 0..<40 { try table.set("text", of: table.createObject(), to: .string(String(repeating: "g", count: 16_000))) }
+                    for _ in 0..<40 {
+                        try table.set("text", of: table.createObject(), to: .string(String(repeating: "g", count: 16_000)))
+                    }
                 } else {
                     for _ in 0..<min(80, table.table.objectCount - 1) {
                         if let row = try table.table.object(at: table.table.objectCount - 1) { try table.deleteObject(row.key) }
@@ -204,7 +211,9 @@ class ReportedTroubleTests: XCTestCase {
         XCTAssertThrowsError(try SeedFile.install(scratch.file("none.realm"), to: path)) {
             XCTAssertEqual($0 as? OpenError, .fileNotFound(path: scratch.file("none.realm")))
         }
-        XCTAssertThrowsError(try SeedFile.install(scratch.path, to: path)) { XCTAssertEqual($0 as? OpenError, .isDirectory(path: scratch.path)) }
+        XCTAssertThrowsError(try SeedFile.install(scratch.path, to: path)) {
+            XCTAssertEqual($0 as? OpenError, .isDirectory(path: scratch.path))
+        }
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path), [])
     }
 

@@ -20,11 +20,15 @@ enum DynamicCollections {
         }
     }
 
-    private static func make<Element: _RealmCollectionValueInsideOptional>(_ type: Element.Type, _ property: Property, _ handle: CollectionHandle) -> Any {
+    private static func make<Element: _RealmCollectionValueInsideOptional>(
+        _ type: Element.Type, _ property: Property, _ handle: CollectionHandle
+    ) -> Any {
         property.isOptional ? collection(Element?.self, property, handle) : collection(type, property, handle)
     }
 
-    private static func collection<Element: RealmCollectionValue>(_ type: Element.Type, _ property: Property, _ handle: CollectionHandle) -> Any {
+    private static func collection<Element: RealmCollectionValue>(
+        _ type: Element.Type, _ property: Property, _ handle: CollectionHandle
+    ) -> Any {
         if property.isSet { return MutableSet<Element>(handle) }
         return property.isMap ? Map<String, Element>(handle) : List<Element>(handle)
     }
@@ -32,7 +36,8 @@ enum DynamicCollections {
 
 extension ObjectBase {
     private final func dynamicHandle(_ name: String) -> CollectionHandle {
-        guard let property = managedType?.property(name), property.isCollection, property.slot < ManagedProperty.computedSlots else {
+        guard let property = managedType?.property(name), property.isCollection, property.slot < ManagedProperty.computedSlots
+        else {
             misuse("'\(name)' is no collection of the managed class '\(schemaName)'")
         }
         return collectionHandle(property.slot)
@@ -40,6 +45,10 @@ extension ObjectBase {
 
     /// A list of objects by name; of a managed object.
     public final func dynamicList(_ propertyName: String) -> List<DynamicObject> { List(dynamicHandle(propertyName)) }
-    public final func dynamicMutableSet(_ propertyName: String) -> MutableSet<DynamicObject> { MutableSet(dynamicHandle(propertyName)) }
-    public final func dynamicMap<Key: _MapKey>(_ propertyName: String) -> Map<Key, DynamicObject?> { Map(dynamicHandle(propertyName)) }
+    public final func dynamicMutableSet(_ propertyName: String) -> MutableSet<DynamicObject> {
+        MutableSet(dynamicHandle(propertyName))
+    }
+    public final func dynamicMap<Key: _MapKey>(_ propertyName: String) -> Map<Key, DynamicObject?> {
+        Map(dynamicHandle(propertyName))
+    }
 }

@@ -2,8 +2,8 @@ internal import SharedStore
 
 /// Goes through a collection as it was when the iteration began.
 ///
-/// Objects that are deleted meanwhile are handed out invalidated. The object that was handed out last may be used again for the next one as soon
-/// as nobody refers to it any more.
+/// Objects that are deleted meanwhile are handed out invalidated. The object that was handed out last may be used again for the
+/// next one as soon as nobody refers to it any more.
 @frozen public struct RLMIterator<Element: RealmCollectionValue>: IteratorProtocol {
     @usableFromInline let cursor: _Cursor
 
@@ -21,9 +21,13 @@ public class _Cursor {
 
     /// Objects from wherever they come.
     /// - Parameter keys: those of the objects; nil: all of the table.
-    static func over<Element: RealmCollectionValue>(_ session: Session, _ table: TableKey, keys: [ObjectKey]? = nil, as element: Element.Type) -> _Cursor {
+    static func over<Element: RealmCollectionValue>(
+        _ session: Session, _ table: TableKey, keys: [ObjectKey]? = nil, as element: Element.Type
+    ) -> _Cursor {
         guard let type = session.type(table) else { return _ValueCursor<Element>([]) }
-        if Element._iteratesObjects, let wanted = Element.self as? ObjectBase.Type, wanted == DynamicObject.self || type.makes(wanted) {
+        if Element._iteratesObjects, let wanted = Element.self as? ObjectBase.Type,
+            wanted == DynamicObject.self || type.makes(wanted)
+        {
             return ObjectCursor(type, keys, isDynamic: wanted == DynamicObject.self)
         }
         // A type that is mapped to a class, or an optional.
@@ -79,7 +83,9 @@ public func _intElement(_ elements: _Elements, _ index: Int) -> Int {
 }
 
 @inline(never)
-public func _objectElement(_ elements: _Elements, _ index: Int, _ wanted: ObjectBase.Type) -> ObjectBase { elements.object(index, as: wanted) }
+public func _objectElement(_ elements: _Elements, _ index: Int, _ wanted: ObjectBase.Type) -> ObjectBase {
+    elements.object(index, as: wanted)
+}
 
 extension ObjectBase {
     /// Whether the object may be cast to a class that is only known at run time.

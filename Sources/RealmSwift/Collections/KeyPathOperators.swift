@@ -9,7 +9,9 @@ enum KeyPathOperators {
 
     static func set<C: RealmCollectionBase>(_ value: Any?, forKey key: String, of collection: C) {
         for element in collection {
-            guard let object = element._toStored().dynamicValue as? ObjectBase else { misuse("Cannot set '\(key)' of elements that are no objects") }
+            guard let object = element._toStored().dynamicValue as? ObjectBase else {
+                misuse("Cannot set '\(key)' of elements that are no objects")
+            }
             object.setValue(value, forKey: key)
         }
     }

@@ -78,7 +78,9 @@ extension LinkingObjects: _RealmSchemaDiscoverable, _HasPersistedType, _Persista
         return object.linkingObjects(property, Element.self)
     }
 
-    public static func _set(_ object: ObjectBase, _ slot: Int, _ value: LinkingObjects) { misuse("LinkingObjects properties are read only") }
+    public static func _set(_ object: ObjectBase, _ slot: Int, _ value: LinkingObjects) {
+        misuse("LinkingObjects properties are read only")
+    }
 
     /// The declaration stays.
     public static func _assigned(_ new: LinkingObjects, over old: LinkingObjects?) -> LinkingObjects { old ?? new }
@@ -92,7 +94,9 @@ extension ObjectBase {
         guard let block, let session else { return LinkingObjects(_originProperty: property.property.originProperty ?? "") }
         ready(block)
         guard let managedType else { return LinkingObjects(_originProperty: property.property.originProperty ?? "") }
-        let core = ResultsCore(session, .backlinks(of: managedType.tableKey, ObjectKey(objectKey), from: property.originTable, property.columnKey, block))
+        let core = ResultsCore(
+            session,
+            .backlinks(of: managedType.tableKey, ObjectKey(objectKey), from: property.originTable, property.columnKey, block))
         return LinkingObjects(core, originProperty: property.property.originProperty ?? "")
     }
 }

@@ -115,7 +115,10 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
     }
 }
 
-@available(*, unavailable, message: "Lists belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen list")
+@available(
+    *, unavailable,
+    message: "Lists belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen list"
+)
 extension List: @unchecked Sendable {}
 
 extension List: Hashable {
@@ -139,7 +142,8 @@ extension List: MutableCollection {
 }
 
 extension List {
-    public func replaceSubrange<C: Collection, R: RangeExpression>(_ subrange: R, with newElements: C) where C.Element == Element, R.Bound == Int {
+    public func replaceSubrange<C: Collection, R: RangeExpression>(_ subrange: R, with newElements: C)
+    where C.Element == Element, R.Bound == Int {
         let range = subrange.relative(to: self)
         let new = Array(newElements)
         if handle == nil {

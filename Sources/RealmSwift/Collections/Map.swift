@@ -3,8 +3,9 @@ internal import SharedStore
 
 /// Values or objects by text keys, a property of an object.
 ///
-/// Objects as values are optional (`Map<String, Dog?>`): when the object is deleted the key stays, with nil. Keys must not contain
-/// a period nor begin with a dollar sign; where they come from outside, encode them (`%2E`, `%24`). The order means nothing.
+/// Objects as values are optional (`Map<String, Dog?>`): when the object is deleted the key stays, with nil. Keys must not
+/// contain a period nor begin with a dollar sign; where they come from outside, encode them (`%2E`, `%24`). The order means
+/// nothing.
 public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     // See `List`.
     @exclusivity(unchecked) private var entries: [ExactString: (key: Key, value: Value)] = [:]
@@ -64,11 +65,13 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     }
 
     /// - Parameter combine: makes the value of a key that both sides have from the present one and the new one.
-    public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows where S.Element == (key: Key, value: Value) {
+    public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows
+    where S.Element == (key: Key, value: Value) {
         for (key, value) in Array(sequence) { self[key] = try self[key].map { try combine($0, value) } ?? value }
     }
 
-    public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows where S.Element == (Key, Value) {
+    public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows
+    where S.Element == (Key, Value) {
         for (key, value) in Array(sequence) { self[key] = try self[key].map { try combine($0, value) } ?? value }
     }
 
@@ -91,7 +94,9 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     /// Sets a key from a value of any form that fits; nil removes it.
     public func setValue(_ value: Any?, forKey key: String) {
         guard let value = ValueInput.unwrap(value) else { return removeObject(for: Key(_mapKey: key)) }
-        guard let stored = ValueInput.convert(value, to: Value._elementShape) else { misuse(ValueInput.message(value, Value._elementShape, key)) }
+        guard let stored = ValueInput.convert(value, to: Value._elementShape) else {
+            misuse(ValueInput.message(value, Value._elementShape, key))
+        }
         updateValue(Value._from(stored), forKey: Key(_mapKey: key))
     }
 
@@ -105,11 +110,15 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
 
     public var description: String {
         if isInvalidated { return descriptionHeader + " [invalid collection]" }
-        return Description.text(of: pairs().map { ($0.key._mapKey, $0.value as Any) }, named: "Map<string, \(Value._elementShape.elementName)>", self)
+        return Description.text(
+            of: pairs().map { ($0.key._mapKey, $0.value as Any) }, named: "Map<string, \(Value._elementShape.elementName)>", self)
     }
 }
 
-@available(*, unavailable, message: "Maps belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen map")
+@available(
+    *, unavailable,
+    message: "Maps belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen map"
+)
 extension Map: @unchecked Sendable {}
 
 extension Map: Hashable {
@@ -129,7 +138,9 @@ enum MapKeys {
 
     static func isPossible(_ key: String) -> Bool { !key.contains(".") && !key.hasPrefix("$") }
 
-    static func message(_ key: String) -> String { "Invalid key '\(key)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24." }
+    static func message(_ key: String) -> String {
+        "Invalid key '\(key)' for Map: it must not contain '.' nor begin with '$'. Encode these as %2E and %24."
+    }
 }
 
 // MARK: Entries
@@ -197,7 +208,8 @@ extension Map: Decodable where Key: Decodable, Value: Decodable {
         for key in container.allKeys {
             // What comes from outside is an error, not a mistake of the program.
             if !MapKeys.isPossible(key.stringValue) {
-                throw DecodingError.dataCorruptedError(forKey: key, in: container, debugDescription: MapKeys.message(key.stringValue))
+                throw DecodingError.dataCorruptedError(
+                    forKey: key, in: container, debugDescription: MapKeys.message(key.stringValue))
             }
             self[Key(_mapKey: key.stringValue)] = try container.decode(Value.self, forKey: key)
         }

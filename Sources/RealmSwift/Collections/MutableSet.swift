@@ -24,9 +24,13 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
         return storage[position]
     }
 
-    public func makeIterator() -> RLMIterator<Element> { handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage) }
+    public func makeIterator() -> RLMIterator<Element> {
+        handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage)
+    }
 
-    public func contains(_ object: Element) -> Bool { handle?.contains(object._toStored()) ?? members.contains(SetMember(element: object)) }
+    public func contains(_ object: Element) -> Bool {
+        handle?.contains(object._toStored()) ?? members.contains(SetMember(element: object))
+    }
 
     /// True if every element is in the other set too.
     public func isSubset(of possibleSuperset: MutableSet<Element>) -> Bool { allSatisfy { possibleSuperset.contains($0) } }
@@ -39,8 +43,12 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     /// Sets have no positions that last: stops the process.
     public func index(of object: Element) -> Int? { misuse("index(of:) is not available on MutableSet") }
     public func index(matching predicate: NSPredicate) -> Int? { misuse("index(matching:) is not available on MutableSet") }
-    public func index(matching predicateFormat: String, _ args: Any...) -> Int? { misuse("index(matching:) is not available on MutableSet") }
-    public func index(matching isIncluded: (Query<Element>) -> Query<Bool>) -> Int? { misuse("index(matching:) is not available on MutableSet") }
+    public func index(matching predicateFormat: String, _ args: Any...) -> Int? {
+        misuse("index(matching:) is not available on MutableSet")
+    }
+    public func index(matching isIncluded: (Query<Element>) -> Query<Bool>) -> Int? {
+        misuse("index(matching:) is not available on MutableSet")
+    }
 
     // MARK: Changing
 
@@ -115,7 +123,10 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     }
 }
 
-@available(*, unavailable, message: "Sets belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen set")
+@available(
+    *, unavailable,
+    message: "Sets belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or a frozen set"
+)
 extension MutableSet: @unchecked Sendable {}
 
 extension MutableSet: Decodable where Element: Decodable {
@@ -135,7 +146,9 @@ extension MutableSet: _RealmSchemaDiscoverable, _HasPersistedType, _Persistable,
     public static var _shape: _PropertyShape { Element._elementShape.collected(.set) }
 
     public static func _get(_ object: ObjectBase, _ slot: Int) -> MutableSet { object.collection(slot) { MutableSet($0) } }
-    public static func _set(_ object: ObjectBase, _ slot: Int, _ value: MutableSet) { _ = _assigned(value, over: _get(object, slot)) }
+    public static func _set(_ object: ObjectBase, _ slot: Int, _ value: MutableSet) {
+        _ = _assigned(value, over: _get(object, slot))
+    }
 
     /// The property keeps its set and takes over the elements.
     public static func _assigned(_ new: MutableSet, over old: MutableSet?) -> MutableSet {
@@ -177,7 +190,9 @@ private struct SetMember<Element: Hashable>: Hashable {
     static func == (a: SetMember, b: SetMember) -> Bool {
         if a.element != b.element { return false }
         if let x = a.element as? String, let y = b.element as? String { return x.isSame(as: y) }
-        if case .string(let x)? = a.element as? AnyRealmValue, case .string(let y)? = b.element as? AnyRealmValue { return x.isSame(as: y) }
+        if case .string(let x)? = a.element as? AnyRealmValue, case .string(let y)? = b.element as? AnyRealmValue {
+            return x.isSame(as: y)
+        }
         return true
     }
 

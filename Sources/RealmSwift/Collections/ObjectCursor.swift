@@ -2,9 +2,9 @@ internal import SharedStore
 
 /// Goes through objects of one table: all of them, leaf by leaf, or those with given keys.
 ///
-/// Nothing is written down when all objects are gone through. The session knows of the cursor, and tells it before objects of the table may come
-/// or go and before it goes to another version; only then it notes the keys that are left (`writeDownKeys`). Belongs to the place of its session;
-/// that of a frozen session to whoever iterates.
+/// Nothing is written down when all objects are gone through. The session knows of the cursor, and tells it before objects of the
+/// table may come or go and before it goes to another version; only then it notes the keys that are left (`writeDownKeys`).
+/// Belongs to the place of its session; that of a frozen session to whoever iterates.
 final class ObjectCursor: _Cursor {
     private let type: SessionType
     private let session: Session
@@ -17,8 +17,8 @@ final class ObjectCursor: _Cursor {
     /// Of the leaf: less this, keys are numbers of rows; negative where keys are stored one by one.
     @exclusivity(unchecked) private var keyOffset: Int64 = -1
     @exclusivity(unchecked) private var cluster: Node?
-    /// All objects of the table: the next row of the leaf, and the number of its rows; the key handed out last; how many objects the leaves behind
-    /// this one have.
+    /// All objects of the table: the next row of the leaf, and the number of its rows; the key handed out last; how many objects
+    /// the leaves behind this one have.
     @exclusivity(unchecked) private var row = 0
     @exclusivity(unchecked) private var rowCount = 0
     @exclusivity(unchecked) private var lastKey = ObjectKey.null
@@ -52,7 +52,9 @@ final class ObjectCursor: _Cursor {
 
     @inline(__always)
     func next() -> ObjectBase? {
-        if row < rowCount && !block.pointee.needsCheck(stamp) && keyOffset >= 0, let cluster, let object = type.spareAccessor(&spares) {
+        if row < rowCount && !block.pointee.needsCheck(stamp) && keyOffset >= 0, let cluster,
+            let object = type.spareAccessor(&spares)
+        {
             let key = keyOffset &+ Int64(row)
             object.objectKey = key
             object.cluster = cluster
@@ -90,7 +92,8 @@ final class ObjectCursor: _Cursor {
                     return nil
                 }
                 if found.key(start).rawValue < next.rawValue || found.count - start > remaining {
-                    throw FormatError(ref: found.node.ref, "cluster leaf with more objects than the tree says, or in another order")
+                    throw FormatError(
+                        ref: found.node.ref, "cluster leaf with more objects than the tree says, or in another order")
                 }
                 remaining -= found.count - start
                 leaf = found

@@ -16,7 +16,9 @@ extension RealmCollection {
     }
 
     public func index(matching predicate: NSPredicate) -> Int? { first(of: filter(predicate)) }
-    public func index(matching predicateFormat: String, _ args: Any...) -> Int? { first(of: filter(NSPredicate(format: predicateFormat, argumentArray: args as [Any?]))) }
+    public func index(matching predicateFormat: String, _ args: Any...) -> Int? {
+        first(of: filter(NSPredicate(format: predicateFormat, argumentArray: args as [Any?])))
+    }
 
     private func first(of results: Results<Element>) -> Int? {
         guard let first = results.first else { return nil }
@@ -27,8 +29,8 @@ extension RealmCollection {
 
     /// The elements for which a predicate in the language of queries holds. `%@` stands for the next argument.
     ///
-    /// `SORT(path DESC)`, `DISTINCT(path)` and `LIMIT(n)` may stand behind the condition. A text that cannot be read, an unknown property or
-    /// a value of a wrong type stop the process.
+    /// `SORT(path DESC)`, `DISTINCT(path)` and `LIMIT(n)` may stand behind the condition. A text that cannot be read, an unknown
+    /// property or a value of a wrong type stop the process.
     public func filter(_ predicateFormat: String, _ args: Any...) -> Results<Element> {
         filter(NSPredicate(format: predicateFormat, argumentArray: args as [Any?]))
     }
@@ -43,7 +45,10 @@ extension RealmCollection {
 
     /// Sorted by key paths; the first one goes before the second.
     public func sorted<S: Sequence>(by sortDescriptors: S) -> Results<Element> where S.Element == SortDescriptor {
-        let keys = sortDescriptors.map { QuerySyntax.SortKey(QuerySyntax.Path(names: $0.keyPath.split(separator: ".").map(String.init)), ascending: $0.ascending) }
+        let keys = sortDescriptors.map {
+            QuerySyntax.SortKey(
+                QuerySyntax.Path(names: $0.keyPath.split(separator: ".").map(String.init)), ascending: $0.ascending)
+        }
         let core = _core.results()
         for key in keys { core.checkSortable(key.path) }
         return Results(keys.isEmpty ? core : core.ordered(.sort(keys)))
@@ -61,24 +66,40 @@ extension RealmCollection {
     // MARK: Aggregates
 
     /// The least value of a property, nil where there is none.
-    public func min<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType { _core.aggregate(.min, property, T.self) }
-    public func max<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType { _core.aggregate(.max, property, T.self) }
+    public func min<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        _core.aggregate(.min, property, T.self)
+    }
+    public func max<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        _core.aggregate(.max, property, T.self)
+    }
 
     /// 0 where there is nothing to add.
     public func sum<T: _HasPersistedType>(ofProperty property: String) -> T where T.PersistedType: AddableType { sum(property) }
-    public func average<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: AddableType { _core.aggregate(.average, property, T.self) }
+    public func average<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: AddableType {
+        _core.aggregate(.average, property, T.self)
+    }
 
     fileprivate func sum<T>(_ property: String?) -> T {
-        guard let sum = _core.aggregate(.sum, property, T.self) else { misuse("The sum of '\(property ?? "self")' cannot be had as '\(T.self)'") }
+        guard let sum = _core.aggregate(.sum, property, T.self) else {
+            misuse("The sum of '\(property ?? "self")' cannot be had as '\(T.self)'")
+        }
         return sum
     }
 }
 
 extension RealmCollection where Element: ObjectBase {
-    public func min<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: MinMaxType { _core.aggregate(.min, _name(for: keyPath), T.self) }
-    public func max<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: MinMaxType { _core.aggregate(.max, _name(for: keyPath), T.self) }
-    public func sum<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T where T.PersistedType: AddableType { sum(_name(for: keyPath)) }
-    public func average<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: AddableType { _core.aggregate(.average, _name(for: keyPath), T.self) }
+    public func min<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: MinMaxType {
+        _core.aggregate(.min, _name(for: keyPath), T.self)
+    }
+    public func max<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: MinMaxType {
+        _core.aggregate(.max, _name(for: keyPath), T.self)
+    }
+    public func sum<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T where T.PersistedType: AddableType {
+        sum(_name(for: keyPath))
+    }
+    public func average<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: AddableType {
+        _core.aggregate(.average, _name(for: keyPath), T.self)
+    }
 }
 
 extension RealmCollection where Element.PersistedType: MinMaxType {
@@ -88,7 +109,9 @@ extension RealmCollection where Element.PersistedType: MinMaxType {
 
 extension RealmCollection where Element.PersistedType: AddableType {
     public func sum() -> Element { sum(nil) }
-    public func average<T: _HasPersistedType>() -> T? where T.PersistedType: AddableType { _core.aggregate(.average, nil, T.self) }
+    public func average<T: _HasPersistedType>() -> T? where T.PersistedType: AddableType {
+        _core.aggregate(.average, nil, T.self)
+    }
 }
 
 extension RealmCollection where Element: KeypathSortable {
@@ -101,13 +124,16 @@ extension RealmCollection where Element: KeypathSortable {
         sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
     }
 
-    public func distinct<S: Sequence>(by keyPaths: S) -> Results<Element> where S.Element == PartialKeyPath<Element>, Element: ObjectBase {
+    public func distinct<S: Sequence>(by keyPaths: S) -> Results<Element>
+    where S.Element == PartialKeyPath<Element>, Element: ObjectBase {
         distinct(by: keyPaths.map { _name(for: $0) })
     }
 }
 
 extension RealmCollection where Element.PersistedType: SortableType {
-    public func sorted(ascending: Bool = true) -> Results<Element> { sorted(by: [SortDescriptor(keyPath: "self", ascending: ascending)]) }
+    public func sorted(ascending: Bool = true) -> Results<Element> {
+        sorted(by: [SortDescriptor(keyPath: "self", ascending: ascending)])
+    }
     public func distinct() -> Results<Element> { distinct(by: ["self"]) }
 }
 
@@ -119,16 +145,24 @@ extension ResultsCore {
         let text = names.joined(separator: ".")
         var current = type
         for (index, name) in names.enumerated() {
-            guard let property = current.property(name) ?? current.properties.first(where: { $0.property.columnName.isSame(as: name) }) else {
+            guard
+                let property = current.property(name)
+                    ?? current.properties.first(where: { $0.property.columnName.isSame(as: name) })
+            else {
                 misuse("Cannot sort on key path '\(text)': property '\(current.name).\(name)' does not exist.")
             }
-            if property.isCollection { misuse("Cannot sort on key path '\(text)': property '\(current.name).\(name)' is a collection.") }
+            if property.isCollection {
+                misuse("Cannot sort on key path '\(text)': property '\(current.name).\(name)' is a collection.")
+            }
             if index == names.count - 1 { break }
-            guard property.property.type == .object, let target = session.type(named: property.property.objectClassName ?? "") else {
+            guard property.property.type == .object, let target = session.type(named: property.property.objectClassName ?? "")
+            else {
                 misuse("Cannot sort on key path '\(text)': property '\(current.name).\(name)' is no link.")
             }
             current = target
         }
-        if let last = names.last, current.property(last)?.property.type == .object { misuse("Cannot sort on key path '\(text)': property '\(current.name).\(last)' of type 'object' cannot be sorted on.") }
+        if let last = names.last, current.property(last)?.property.type == .object {
+            misuse("Cannot sort on key path '\(text)': property '\(current.name).\(last)' of type 'object' cannot be sorted on.")
+        }
     }
 }

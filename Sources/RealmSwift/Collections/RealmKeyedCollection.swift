@@ -39,32 +39,54 @@ extension RealmKeyedCollection {
 
     /// The values in order.
     public func sorted<S: Sequence>(by sortDescriptors: S) -> Results<Value> where S.Element == SortDescriptor {
-        let keys = sortDescriptors.map { QuerySyntax.SortKey(QuerySyntax.Path(names: $0.keyPath.split(separator: ".").map(String.init)), ascending: $0.ascending) }
+        let keys = sortDescriptors.map {
+            QuerySyntax.SortKey(
+                QuerySyntax.Path(names: $0.keyPath.split(separator: ".").map(String.init)), ascending: $0.ascending)
+        }
         let core = _valueCore.results()
         for key in keys { core.checkSortable(key.path) }
         return Results(keys.isEmpty ? core : core.ordered(.sort(keys)))
     }
 
-    public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results<Value> { sorted(by: [SortDescriptor(keyPath: keyPath, ascending: ascending)]) }
+    public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results<Value> {
+        sorted(by: [SortDescriptor(keyPath: keyPath, ascending: ascending)])
+    }
 
-    public func min<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType { _valueCore.aggregate(.min, property, T.self) }
-    public func max<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType { _valueCore.aggregate(.max, property, T.self) }
+    public func min<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        _valueCore.aggregate(.min, property, T.self)
+    }
+    public func max<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
+        _valueCore.aggregate(.max, property, T.self)
+    }
     public func sum<T: _HasPersistedType>(ofProperty property: String) -> T where T.PersistedType: AddableType { sum(property) }
-    public func average<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: AddableType { _valueCore.aggregate(.average, property, T.self) }
+    public func average<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: AddableType {
+        _valueCore.aggregate(.average, property, T.self)
+    }
 
     fileprivate func sum<T>(_ property: String?) -> T {
-        guard let sum = _valueCore.aggregate(.sum, property, T.self) else { misuse("The sum of '\(property ?? "self")' cannot be had as '\(T.self)'") }
+        guard let sum = _valueCore.aggregate(.sum, property, T.self) else {
+            misuse("The sum of '\(property ?? "self")' cannot be had as '\(T.self)'")
+        }
         return sum
     }
 }
 
 extension RealmKeyedCollection where Value: OptionalProtocol, Value.Wrapped: ObjectBase {
-    public func min<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: MinMaxType { _valueCore.aggregate(.min, _name(for: keyPath), T.self) }
-    public func max<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: MinMaxType { _valueCore.aggregate(.max, _name(for: keyPath), T.self) }
-    public func sum<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T where T.PersistedType: AddableType { sum(_name(for: keyPath)) }
-    public func average<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: AddableType { _valueCore.aggregate(.average, _name(for: keyPath), T.self) }
+    public func min<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: MinMaxType {
+        _valueCore.aggregate(.min, _name(for: keyPath), T.self)
+    }
+    public func max<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: MinMaxType {
+        _valueCore.aggregate(.max, _name(for: keyPath), T.self)
+    }
+    public func sum<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T where T.PersistedType: AddableType {
+        sum(_name(for: keyPath))
+    }
+    public func average<T: _HasPersistedType>(of keyPath: KeyPath<Value.Wrapped, T>) -> T? where T.PersistedType: AddableType {
+        _valueCore.aggregate(.average, _name(for: keyPath), T.self)
+    }
 
-    public func sorted<T: _HasPersistedType>(by keyPath: KeyPath<Value.Wrapped, T>, ascending: Bool = true) -> Results<Value> where T.PersistedType: SortableType {
+    public func sorted<T: _HasPersistedType>(by keyPath: KeyPath<Value.Wrapped, T>, ascending: Bool = true) -> Results<Value>
+    where T.PersistedType: SortableType {
         sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
     }
 }
@@ -76,9 +98,13 @@ extension RealmKeyedCollection where Value.PersistedType: MinMaxType {
 
 extension RealmKeyedCollection where Value.PersistedType: AddableType {
     public func sum() -> Value { sum(nil) }
-    public func average<T: _HasPersistedType>() -> T? where T.PersistedType: AddableType { _valueCore.aggregate(.average, nil, T.self) }
+    public func average<T: _HasPersistedType>() -> T? where T.PersistedType: AddableType {
+        _valueCore.aggregate(.average, nil, T.self)
+    }
 }
 
 extension RealmKeyedCollection where Value.PersistedType: SortableType {
-    public func sorted(ascending: Bool = true) -> Results<Value> { sorted(by: [SortDescriptor(keyPath: "self", ascending: ascending)]) }
+    public func sorted(ascending: Bool = true) -> Results<Value> {
+        sorted(by: [SortDescriptor(keyPath: "self", ascending: ascending)])
+    }
 }

@@ -40,5 +40,8 @@ extension Results: KeyValueCollection, DescribedCollection {
     var descriptionHeader: String { "Results<\(Element._elementShape.elementName)>" }
 }
 
-@available(*, unavailable, message: "Results belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or frozen results")
+@available(
+    *, unavailable,
+    message: "Results belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference or frozen results"
+)
 extension Results: @unchecked Sendable {}

@@ -23,7 +23,8 @@ final class ResultsCore: _Elements {
     /// Of the session's content when `content` was made; 0: not yet.
     @exclusivity(unchecked) private var contentStamp: UInt64 = 0
     @exclusivity(unchecked) private var counted: (stamp: UInt64, count: Int) = (0, 0)
-    /// Of all objects of a class in a live session: the leaf that was read last, the position of its first object, and the stamp for which it is there.
+    /// Of all objects of a class in a live session: the leaf that was read last, the position of its first object, and the stamp
+    /// for which it is there.
     @exclusivity(unchecked) private var leaf: ClusterLeaf?
     @exclusivity(unchecked) private var leafStart = 0
     @exclusivity(unchecked) private var leafStamp: UInt64 = 0
@@ -87,9 +88,12 @@ final class ResultsCore: _Elements {
 
     private static func compile(_ selection: Selection, _ type: SessionType?, _ session: Session) -> SharedStore.Query? {
         guard let type else { return nil }
-        let filter: QuerySyntax.Predicate = selection.filters.count == 1 ? selection.filters[0] : selection.filters.isEmpty ? .always(true) : .and(selection.filters)
+        let filter: QuerySyntax.Predicate =
+            selection.filters.count == 1
+            ? selection.filters[0] : selection.filters.isEmpty ? .always(true) : .and(selection.filters)
         do {
-            return try SharedStore.Query(syntax: QuerySyntax(filter, orderings: selection.orderings), class: type.name, schema: session.querySchema())
+            return try SharedStore.Query(
+                syntax: QuerySyntax(filter, orderings: selection.orderings), class: type.name, schema: session.querySchema())
         } catch let error as QueryError {
             misuse("Invalid query for '\(type.name)': \(error.message)")
         } catch {
@@ -170,7 +174,8 @@ final class ResultsCore: _Elements {
             return .positions(handle, try select(handle))
         case .backlinks(let target, let object, let origin, let column, let block):
             guard !block.pointee.isDead, let table = session.type(target)?.table(), let row = try table.find(object),
-                  let backlinks = table.backlinkColumns.first(where: { $0.oppositeTable == origin && $0.oppositeColumn == column }) else { return .none }
+                let backlinks = table.backlinkColumns.first(where: { $0.oppositeTable == origin && $0.oppositeColumn == column })
+            else { return .none }
             return .keys(origin, try select(row.backlinks(backlinks)))
         }
     }
@@ -191,13 +196,16 @@ final class ResultsCore: _Elements {
                     return order == 0 ? a < b : isAscending ? order < 0 : order > 0
                 }.map { positions[$0] }
             case .distinct:
-                // Equal values need not be of one case (1 and 1.0), so they are compared and not hashed: sorted first, then neighbours.
+                // Equal values need not be of one case (1 and 1.0), so they are compared and not hashed: sorted first, then
+                // neighbours.
                 let order = positions.indices.sorted { a, b in
                     let order = Mixed.compare(values[a], values[b])
                     return order == 0 ? a < b : order < 0
                 }
                 var kept: [Int] = []
-                for (i, index) in order.enumerated() where i == 0 || Mixed.compare(values[order[i - 1]], values[index]) != 0 { kept.append(index) }
+                for (i, index) in order.enumerated() where i == 0 || Mixed.compare(values[order[i - 1]], values[index]) != 0 {
+                    kept.append(index)
+                }
                 positions = kept.sorted().map { positions[$0] }
             }
         }
@@ -212,7 +220,9 @@ final class ResultsCore: _Elements {
             if session.isClosed { return 0 }
             guard let query else { return session.type(key)?.table()?.objectCount ?? 0 }
             // Counting needs no list of the objects.
-            if counted.stamp != session.contentStamp { counted = (session.contentStamp, reading { try query.count(in: session.currentGroup()) }) }
+            if counted.stamp != session.contentStamp {
+                counted = (session.contentStamp, reading { try query.count(in: session.currentGroup()) })
+            }
             return counted.count
         }
         switch current() {
@@ -243,7 +253,9 @@ final class ResultsCore: _Elements {
         }
         let type = session.isClosed ? nil : session.type(key)
         let table = type?.table()
-        guard let type, let table, let (leaf, start) = reading({ try table.leaf(at: index) }) else { outOfBounds(index, table?.objectCount ?? 0) }
+        guard let type, let table, let (leaf, start) = reading({ try table.leaf(at: index) }) else {
+            outOfBounds(index, table?.objectCount ?? 0)
+        }
         // Frozen results are read by several threads at once, and note nothing.
         if !session.isFrozen {
             self.leaf = leaf
@@ -301,11 +313,13 @@ final class ResultsCore: _Elements {
         }
     }
 
-    /// The sum, as two's complement, of an int property of all objects of a class; nil where the elements are others, or may be null.
+    /// The sum, as two's complement, of an int property of all objects of a class; nil where the elements are others, or may be
+    /// null.
     func wholeTableSum(_ property: ManagedProperty?) -> Int64? {
         guard let property, isWholeTable, case .table(let key) = source, !session.isClosed else { return nil }
         session.checkConfinement()
-        guard let table = session.type(key)?.table(), let column = table.column(property.columnKey), CellKind(column) == .int else { return nil }
+        guard let table = session.type(key)?.table(), let column = table.column(property.columnKey), CellKind(column) == .int
+        else { return nil }
         return reading {
             var sum: Int64 = 0
             try table.forEachLeaf { sum &+= try $0.leaf(IntLeaf.self, column).wrappingSum() }
@@ -321,7 +335,9 @@ final class ResultsCore: _Elements {
             case .positions(let handle, let positions):
                 for position in positions { body(try handle.plainValue(position)) }
             case .keys(let key, let keys):
-                guard let property, let table = session.type(key)?.table(), let column = table.column(property.columnKey) else { return }
+                guard let property, let table = session.type(key)?.table(), let column = table.column(property.columnKey) else {
+                    return
+                }
                 if isWholeTable {
                     try table.forEachLeaf { leaf in
                         for row in 0..<leaf.count { body(try leaf.row(row).value(column)) }
@@ -372,7 +388,8 @@ final class ResultsCore: _Elements {
         if a === b { return true }
         guard a.session === b.session, a.selection.isEmpty, b.selection.isEmpty else { return false }
         if case .backlinks(let table, let object, let origin, let column, _) = a.source,
-           case .backlinks(let otherTable, let otherObject, let otherOrigin, let otherColumn, _) = b.source {
+            case .backlinks(let otherTable, let otherObject, let otherOrigin, let otherColumn, _) = b.source
+        {
             return table == otherTable && object == otherObject && origin == otherOrigin && column == otherColumn
         }
         return false

@@ -40,7 +40,9 @@ private enum LegacyCollection<C: _Persistable & AnyObject>: AnyPersisted {
 
     private static func collection(_ address: UnsafeMutableRawPointer) -> C { address.assumingMemoryBound(to: C.self).pointee }
 
-    static func declaration(at address: UnsafeMutableRawPointer) -> PropertyDeclaration { PropertyDeclaration(flags: [], holdsValue: true) }
+    static func declaration(at address: UnsafeMutableRawPointer) -> PropertyDeclaration {
+        PropertyDeclaration(flags: [], holdsValue: true)
+    }
     static func load(at address: UnsafeMutableRawPointer) -> Any? { C._toDynamic(collection(address)) }
     static func store(_ input: Any?, at address: UnsafeMutableRawPointer, of object: ObjectBase) -> Bool {
         guard let new = C._fromInput(input, into: object) else { return false }
@@ -48,7 +50,9 @@ private enum LegacyCollection<C: _Persistable & AnyObject>: AnyPersisted {
         return true
     }
     static func write(at address: UnsafeMutableRawPointer, to target: _WriteTarget) { C._write(collection(address), to: target) }
-    static func manage(at address: UnsafeMutableRawPointer, of object: ObjectBase, slot: UInt16) { C._bind(collection(address), to: object, Int(slot)) }
+    static func manage(at address: UnsafeMutableRawPointer, of object: ObjectBase, slot: UInt16) {
+        C._bind(collection(address), to: object, Int(slot))
+    }
     static func setManaged(at address: UnsafeMutableRawPointer, slot: UInt16) {}
     static func setTrace(at address: UnsafeMutableRawPointer, number: UInt32) {}
     static func collection(of object: ObjectBase, slot: Int) -> Any? { C._get(object, slot) }
@@ -83,17 +87,27 @@ private protocol LegacyScalarHolder: AnyObject {
 private enum LegacyScalar<Holder: LegacyScalarHolder>: AnyPersisted {
     static var shape: _PropertyShape { LegacyCell<Holder.Held>.shape }
 
-    private static func cell(_ address: UnsafeMutableRawPointer) -> LegacyCell<Holder.Held> { address.assumingMemoryBound(to: Holder.self).pointee.cell }
+    private static func cell(_ address: UnsafeMutableRawPointer) -> LegacyCell<Holder.Held> {
+        address.assumingMemoryBound(to: Holder.self).pointee.cell
+    }
 
-    static func declaration(at address: UnsafeMutableRawPointer) -> PropertyDeclaration { PropertyDeclaration(flags: [], holdsValue: true) }
-    static func load(at address: UnsafeMutableRawPointer) -> Any? { LegacyCell<Holder.Held>.stored(cell(address).value).dynamicValue }
+    static func declaration(at address: UnsafeMutableRawPointer) -> PropertyDeclaration {
+        PropertyDeclaration(flags: [], holdsValue: true)
+    }
+    static func load(at address: UnsafeMutableRawPointer) -> Any? {
+        LegacyCell<Holder.Held>.stored(cell(address).value).dynamicValue
+    }
     static func store(_ input: Any?, at address: UnsafeMutableRawPointer, of object: ObjectBase) -> Bool {
         guard let stored = ValueInput.convert(input, to: shape) else { return false }
         cell(address).value = LegacyCell<Holder.Held>.value(stored)
         return true
     }
-    static func write(at address: UnsafeMutableRawPointer, to target: _WriteTarget) { target.write(LegacyCell<Holder.Held>.stored(cell(address).value)) }
-    static func manage(at address: UnsafeMutableRawPointer, of object: ObjectBase, slot: UInt16) { cell(address).bind(to: object, Int(slot)) }
+    static func write(at address: UnsafeMutableRawPointer, to target: _WriteTarget) {
+        target.write(LegacyCell<Holder.Held>.stored(cell(address).value))
+    }
+    static func manage(at address: UnsafeMutableRawPointer, of object: ObjectBase, slot: UInt16) {
+        cell(address).bind(to: object, Int(slot))
+    }
     static func setManaged(at address: UnsafeMutableRawPointer, slot: UInt16) {}
     static func setTrace(at address: UnsafeMutableRawPointer, number: UInt32) {}
     static func collection(of object: ObjectBase, slot: Int) -> Any? { _readCell(object, slot).dynamicValue }
@@ -111,8 +125,8 @@ extension ClassInfo {
         var originProperty: String?
     }
 
-    /// Each class of the hierarchy decides for itself: where it has `@Persisted` properties, these; otherwise those of the older form,
-    /// but for the ones that `ignoredProperties()` names.
+    /// Each class of the hierarchy decides for itself: where it has `@Persisted` properties, these; otherwise those of the older
+    /// form, but for the ones that `ignoredProperties()` names.
     static func persistedFields(_ fields: [ModelRuntime.Field], _ sample: ObjectBase) -> [PersistedField] {
         let type = Swift.type(of: sample)
         var ends: [Int] = []
@@ -128,11 +142,17 @@ extension ClassInfo {
             if let wrapper = field.type as? any AnyWrapper.Type {
                 let declaration = wrapper.declaration(at: sample.address(field.offset))
                 let name = field.name.hasPrefix("_") ? String(field.name.dropFirst()) : field.name
-                return PersistedField(name: name, offset: field.offset, wrapper: wrapper, flags: declaration.flags, originProperty: declaration.originProperty)
+                return PersistedField(
+                    name: name, offset: field.offset, wrapper: wrapper, flags: declaration.flags,
+                    originProperty: declaration.originProperty)
             }
-            guard !modern.contains(level(field)), let wrapper = (field.type as? any LegacyField.Type)?.legacyWrapper, !legacy.ignored.contains(field.name) else { return nil }
+            guard !modern.contains(level(field)), let wrapper = (field.type as? any LegacyField.Type)?.legacyWrapper,
+                !legacy.ignored.contains(field.name)
+            else { return nil }
             let declaration = wrapper.declaration(at: sample.address(field.offset))
-            return PersistedField(name: field.name, offset: field.offset, wrapper: wrapper, flags: legacy.flags(field.name), originProperty: declaration.originProperty)
+            return PersistedField(
+                name: field.name, offset: field.offset, wrapper: wrapper, flags: legacy.flags(field.name),
+                originProperty: declaration.originProperty)
         }
     }
 }

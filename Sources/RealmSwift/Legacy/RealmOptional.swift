@@ -110,7 +110,9 @@ final class LegacyCell<Value> {
     // The protocols that the application sees say nothing about storing, so that is looked up.
 
     private static var storable: any (_Storable & _RealmSchemaDiscoverable).Type {
-        guard let type = Value.self as? any (_Storable & _RealmSchemaDiscoverable).Type else { misuse("Values of type '\(Value.self)' cannot be stored") }
+        guard let type = Value.self as? any (_Storable & _RealmSchemaDiscoverable).Type else {
+            misuse("Values of type '\(Value.self)' cannot be stored")
+        }
         return type
     }
 

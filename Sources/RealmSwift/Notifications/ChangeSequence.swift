@@ -2,9 +2,10 @@
 ///
 ///     for await change in birds.changes() { ... }
 ///
-/// The collections and objects in the elements are frozen. So the positions of a change fit the collection that comes with it however late
-/// the loop takes it, and the loop may run anywhere; `thaw()` gives the live ones. Elements that nobody has taken keep their versions of the
-/// file, so a loop that does not keep pace lets the file grow. The observation ends with the loop, and with the task.
+/// The collections and objects in the elements are frozen. So the positions of a change fit the collection that comes with it
+/// however late the loop takes it, and the loop may run anywhere; `thaw()` gives the live ones. Elements that nobody has taken
+/// keep their versions of the file, so a loop that does not keep pace lets the file grow. The observation ends with the loop, and
+/// with the task.
 public struct RealmChangeSequence<Change>: AsyncSequence {
     public typealias Element = Change
     public typealias Failure = Never
@@ -13,7 +14,9 @@ public struct RealmChangeSequence<Change>: AsyncSequence {
 
     /// - Parameters:
     ///   - frozen: the change that is passed on, and whether it is the last one.
-    init<Seen>(_ observe: (@escaping (Seen) -> Void) -> NotificationToken, frozen: @escaping (Seen) -> (change: Change, isLast: Bool)) {
+    init<Seen>(
+        _ observe: (@escaping (Seen) -> Void) -> NotificationToken, frozen: @escaping (Seen) -> (change: Change, isLast: Bool)
+    ) {
         stream = AsyncStream { continuation in
             let token = observe { seen in
                 let passed = frozen(seen)
@@ -30,7 +33,9 @@ public struct RealmChangeSequence<Change>: AsyncSequence {
         fileprivate var base: AsyncStream<Transfer<Change>>.Iterator
 
         public mutating func next() async -> Change? { await base.next()?.value }
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? { await base.next(isolation: actor)?.value }
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
+            await base.next(isolation: actor)?.value
+        }
     }
 }
 
@@ -67,8 +72,11 @@ extension SectionedResultsChange where Collection: ThreadConfined {
         switch self {
         case .initial(let sections): (.initial(sections.frozenIfValid), false)
         case .update(let sections, let deletions, let insertions, let modifications, let sectionsToInsert, let sectionsToDelete):
-            (.update(sections.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications,
-                     sectionsToInsert: sectionsToInsert, sectionsToDelete: sectionsToDelete), false)
+            (
+                .update(
+                    sections.frozenIfValid, deletions: deletions, insertions: insertions, modifications: modifications,
+                    sectionsToInsert: sectionsToInsert, sectionsToDelete: sectionsToDelete), false
+            )
         }
     }
 }
@@ -109,13 +117,16 @@ extension ProjectedCollection {
 }
 
 extension ThreadConfined where Self: Object {
-    /// The calls of `observe(keyPaths:on:_:)` as a sequence, which ends when the object is deleted. Call it where the object belongs.
+    /// The calls of `observe(keyPaths:on:_:)` as a sequence, which ends when the object is deleted. Call it where the object
+    /// belongs.
     public func changes(keyPaths: [String]? = nil) -> RealmChangeSequence<ObjectChange<Self>> {
-        RealmChangeSequence({ (block: @escaping (ObjectChange<Self>) -> Void) in observe(keyPaths: keyPaths, block) }, frozen: { change in
-            switch change {
-            case .change(let object, let properties): (.change(object.frozenIfValid, properties), false)
-            case .deleted, .error: (change, true)
-            }
-        })
+        RealmChangeSequence(
+            { (block: @escaping (ObjectChange<Self>) -> Void) in observe(keyPaths: keyPaths, block) },
+            frozen: { change in
+                switch change {
+                case .change(let object, let properties): (.change(object.frozenIfValid, properties), false)
+                case .deleted, .error: (change, true)
+                }
+            })
     }
 }

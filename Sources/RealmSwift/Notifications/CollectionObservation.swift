@@ -4,8 +4,8 @@ internal import SharedStore
 
 /// What happened to a collection between two calls of an observer.
 ///
-/// Deletions and modifications are positions in the previous state, insertions positions in the new one; each ascending. An element that
-/// changed and moved, or left, is a deletion, and an insertion where it is now.
+/// Deletions and modifications are positions in the previous state, insertions positions in the new one; each ascending. An
+/// element that changed and moved, or left, is a deletion, and an insertion where it is now.
 @frozen public enum RealmCollectionChange<CollectionType> {
     /// The first call: nothing but the collection as it is.
     case initial(CollectionType)
@@ -17,12 +17,13 @@ internal import SharedStore
 extension RealmCollection {
     /// Calls `block` once with the collection as it is, then after every change.
     ///
-    /// Changes of the objects in the collection count, and those of objects that they link to, along at most three links; with `keyPaths` only
-    /// those of the named properties do, over any number of links. Calls come at the caller's place, which must have a run loop or be a queue
-    /// or an actor, or on `queue`.
+    /// Changes of the objects in the collection count, and those of objects that they link to, along at most three links; with
+    /// `keyPaths` only those of the named properties do, over any number of links. Calls come at the caller's place, which must
+    /// have a run loop or be a queue or an actor, or on `queue`.
     ///
     /// - Parameters:
-    ///   - keyPaths: names of properties, with dots through links: `dogs.name`. Empty: only what happens to the collection itself.
+    ///   - keyPaths: names of properties, with dots through links: `dogs.name`. Empty: only what happens to the collection
+    ///     itself.
     ///   - queue: a serial queue.
     /// - Returns: a token that must be kept as long as the block is to be called.
     public func observe(
@@ -40,20 +41,26 @@ extension RealmCollection {
     ) async -> NotificationToken {
         let request = PlacedObservation.request(
             self, unavailable: { if let error = $0 { PlacedObservation.call(block, actor, .error(error)) } },
-            register: { collection, session in collection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) } })
+            register: { collection, session in collection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) }
+            })
         return await PlacedObservation.begin(request, on: actor)
     }
 
-    fileprivate func register(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (RealmCollectionChange<Self>) -> Void) -> Observation {
+    fileprivate func register(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (RealmCollectionChange<Self>) -> Void)
+        -> Observation
+    {
         observePositions(session, keyPaths) { positions in
             guard let positions else { return block(.initial(self)) }
-            block(.update(
-                self, deletions: Array(positions.deletions), insertions: Array(positions.insertions), modifications: Array(positions.modificationsOld)))
+            block(
+                .update(
+                    self, deletions: Array(positions.deletions), insertions: Array(positions.insertions),
+                    modifications: Array(positions.modificationsOld)))
         }
     }
 
     /// - Parameter body: called with nil first.
-    func observePositions(_ session: Session, _ keyPaths: [String]?, _ body: @escaping (CollectionChange?) -> Void) -> Observation {
+    func observePositions(_ session: Session, _ keyPaths: [String]?, _ body: @escaping (CollectionChange?) -> Void) -> Observation
+    {
         let (subject, table) = _core.observed()
         let paths = session.observedKeyPaths(keyPaths, of: table)
         return SessionObservation.of(session).observe(subject, paths) { change in
@@ -66,7 +73,8 @@ extension RealmCollection {
 extension RealmCollection where Element: ObjectBase {
     /// As `observe(keyPaths:on:_:)` with names.
     public func observe(
-        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
+        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil,
+        _ block: @escaping (RealmCollectionChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
@@ -81,7 +89,8 @@ extension RealmCollection where Element: ObjectBase {
 
 extension RealmCollection where Element: OptionalProtocol, Element.Wrapped: ObjectBase {
     public func observe(
-        keyPaths: [PartialKeyPath<Element.Wrapped>], on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<Self>) -> Void
+        keyPaths: [PartialKeyPath<Element.Wrapped>], on queue: DispatchQueue? = nil,
+        _ block: @escaping (RealmCollectionChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
@@ -112,7 +121,9 @@ extension ResultsCore {
         let core = self
         switch source {
         case .collection(let handle):
-            if selection.isEmpty && handle.kind != .dictionary { return (.collection(handle.identity), handle.elementType?.tableKey) }
+            if selection.isEmpty && handle.kind != .dictionary {
+                return (.collection(handle.identity), handle.elementType?.tableKey)
+            }
             guard let type = handle.elementType else {
                 return (.values(ObservedValues(collection: handle.identity) { _ in core.observedPositions() }), nil)
             }
@@ -122,7 +133,8 @@ extension ResultsCore {
         }
     }
 
-    private func observedObjects(_ table: TableKey, _ collection: TableEditor.Identity?, _ more: Set<TableKey>) -> ObservedObjects {
+    private func observedObjects(_ table: TableKey, _ collection: TableEditor.Identity?, _ more: Set<TableKey>) -> ObservedObjects
+    {
         var dependencies = queryDependencies ?? QueryDependencies(tables: [table])
         dependencies.tables.formUnion(more)
         return ObservedObjects(table: table, dependencies: dependencies, collection: collection) { [self] _ in observedKeys() }

@@ -33,14 +33,19 @@ extension RealmKeyedCollection {
         return await PlacedObservation.begin(request, on: actor)
     }
 
-    fileprivate func register(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (RealmMapChange<Self>) -> Void) -> Observation {
+    fileprivate func register(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (RealmMapChange<Self>) -> Void)
+        -> Observation
+    {
         let (subject, table) = _valueCore.observed()
         let paths = session.observedKeyPaths(keyPaths, of: table)
         return SessionObservation.of(session).observe(subject, paths) { change in
             if change.isInitial { return block(.initial(self)) }
             guard case .keys(let keys) = change.content else { return }
             func typed(_ keys: [String]) -> [Key] { keys.map { Key(_mapKey: $0) } }
-            block(.update(self, deletions: typed(keys.deletions), insertions: typed(keys.insertions), modifications: typed(keys.modifications)))
+            block(
+                .update(
+                    self, deletions: typed(keys.deletions), insertions: typed(keys.insertions),
+                    modifications: typed(keys.modifications)))
         }
     }
 }
@@ -48,7 +53,8 @@ extension RealmKeyedCollection {
 extension RealmKeyedCollection where Value: OptionalProtocol, Value.Wrapped: ObjectBase {
     /// As `observe(keyPaths:on:_:)` with names.
     public func observe(
-        keyPaths: [PartialKeyPath<Value.Wrapped>], on queue: DispatchQueue? = nil, _ block: @escaping (RealmMapChange<Self>) -> Void
+        keyPaths: [PartialKeyPath<Value.Wrapped>], on queue: DispatchQueue? = nil,
+        _ block: @escaping (RealmMapChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }

@@ -78,7 +78,8 @@ final class ObserverToken: NotificationToken, @unchecked Sendable {
     }
 }
 
-/// One observer in one session. Belongs to the session's place, where it must also go, since it may hold the last reference to the session.
+/// One observer in one session. Belongs to the session's place, where it must also go, since it may hold the last reference to
+/// the session.
 final class Observation {
     /// Where the session belongs; these never change.
     let confinement: Confinement
@@ -135,7 +136,9 @@ final class Observation {
         /// At the session's place only.
         var observation: Observation { held.takeUnretainedValue() }
 
-        func isOf(_ session: Session) -> Bool { held._withUnsafeGuaranteedRef { $0.sessionIdentity == ObjectIdentifier(session) } }
+        func isOf(_ session: Session) -> Bool {
+            held._withUnsafeGuaranteedRef { $0.sessionIdentity == ObjectIdentifier(session) }
+        }
 
         func end() {
             let waker: SessionWaker? = held._withUnsafeGuaranteedRef { observation in
@@ -147,7 +150,8 @@ final class Observation {
         }
     }
 
-    /// The end of an observation. Where it does not come to that, because the place is gone, the observation is let go of all the same.
+    /// The end of an observation. Where it does not come to that, because the place is gone, the observation is let go of all the
+    /// same.
     private final class Ending: @unchecked Sendable {
         // Sendable: used at the session's place; where that is gone by whoever holds the last reference.
         private var held: Unmanaged<Observation>?

@@ -6,8 +6,8 @@ internal import SharedStore
 @frozen public struct PropertyChange {
     /// The name of the property in Swift.
     public let name: String
-    /// The value before, where the change was made elsewhere; nil for a change of this Realm and for collections. An object that was linked
-    /// to shows what it is now, and may be invalidated.
+    /// The value before, where the change was made elsewhere; nil for a change of this Realm and for collections. An object that
+    /// was linked to shows what it is now, and may be invalidated.
     public let oldValue: Any?
     /// The value now; nil for collections.
     public let newValue: Any?
@@ -30,7 +30,9 @@ internal import SharedStore
 
 extension ObjectBase {
     /// Observes as an object of `T`, which the caller knows it to be.
-    final func observeObject<T: ObjectBase>(_ keyPaths: [String]?, _ queue: DispatchQueue?, _ block: @escaping (ObjectChange<T>) -> Void) -> NotificationToken {
+    final func observeObject<T: ObjectBase>(
+        _ keyPaths: [String]?, _ queue: DispatchQueue?, _ block: @escaping (ObjectChange<T>) -> Void
+    ) -> NotificationToken {
         PlacedObservation.begin(
             ConfinedObject(self), on: queue, unavailable: { block(ObjectChange(unavailable: $0)) },
             register: { $0.object.register($1, keyPaths, block) })
@@ -42,10 +44,13 @@ extension ObjectBase {
     ) -> PlacedObservation.Request {
         PlacedObservation.request(
             ConfinedObject(self), unavailable: { PlacedObservation.call(block, actor, ObjectChange(unavailable: $0)) },
-            register: { object, session in object.object.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) } })
+            register: { object, session in object.object.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) }
+            })
     }
 
-    private final func register<T: ObjectBase>(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (ObjectChange<T>) -> Void) -> Observation {
+    private final func register<T: ObjectBase>(
+        _ session: Session, _ keyPaths: [String]?, _ block: @escaping (ObjectChange<T>) -> Void
+    ) -> Observation {
         observeProperties(session, keyPaths) { object, change in
             guard let object = object as? T ?? object.sameObject(as: T.self) as? T else {
                 misuse("The object of class '\(object.schemaName)' was observed as one of class '\(T.self)'.")
@@ -56,8 +61,12 @@ extension ObjectBase {
     }
 
     /// - Parameter body: called with what happened, never with nothing.
-    final func observeProperties(_ session: Session, _ keyPaths: [String]?, _ body: @escaping (ObjectBase, ObservedChange.ObjectChange) -> Void) -> Observation {
-        guard let type = managedType, isPlaced else { misuse("Only objects which are managed by a Realm support change notifications.") }
+    final func observeProperties(
+        _ session: Session, _ keyPaths: [String]?, _ body: @escaping (ObjectBase, ObservedChange.ObjectChange) -> Void
+    ) -> Observation {
+        guard let type = managedType, isPlaced else {
+            misuse("Only objects which are managed by a Realm support change notifications.")
+        }
         let paths = session.observedKeyPaths(keyPaths, of: type.tableKey)
         return SessionObservation.of(session).observe(.object(type.tableKey, ObjectKey(objectKey)), paths) { change in
             guard case .object(let content) = change.content, !content.isEmpty else { return }
@@ -70,7 +79,8 @@ extension ObjectBase {
         guard let type = managedType, let session else { return [] }
         return type.properties.compactMap { property in
             let isComputed = property.slot >= ManagedProperty.computedSlots
-            let step = ObservedKeyPath.Step(table: type.tableKey, column: property.columnKey, origin: isComputed ? property.originTable : nil)
+            let step = ObservedKeyPath.Step(
+                table: type.tableKey, column: property.columnKey, origin: isComputed ? property.originTable : nil)
             guard change.properties.contains(step) else { return nil }
             if isComputed || property.isCollection { return PropertyChange(name: property.name, oldValue: nil, newValue: nil) }
             let old = change.oldValues[property.columnKey].flatMap { value -> Any? in
@@ -103,8 +113,8 @@ extension ObjectChange {
 extension Object {
     /// Calls `block` after every change of the object's properties, and once when it is deleted.
     ///
-    /// Every assignment counts, also of an equal value; what happens to objects that it links to counts only where a key path leads there. Calls
-    /// come at the caller's place, which must have a run loop or be a queue or an actor, or on `queue`.
+    /// Every assignment counts, also of an equal value; what happens to objects that it links to counts only where a key path
+    /// leads there. Calls come at the caller's place, which must have a run loop or be a queue or an actor, or on `queue`.
     ///
     /// - Parameters:
     ///   - keyPaths: names of properties, with dots through links. Empty: only the deletion.

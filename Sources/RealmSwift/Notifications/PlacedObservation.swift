@@ -10,7 +10,8 @@ enum PlacedObservation {
     ///   - register: begins to observe the value, at its place.
     ///   - unavailable: called at the place instead where the value is gone there or its Realm cannot be opened.
     static func begin<Value: ThreadConfined>(
-        _ value: Value, on queue: DispatchQueue?, unavailable: @escaping ((any Error)?) -> Void, register: @escaping (Value, Session) -> Observation
+        _ value: Value, on queue: DispatchQueue?, unavailable: @escaping ((any Error)?) -> Void,
+        register: @escaping (Value, Session) -> Observation
     ) -> NotificationToken {
         let token = ObserverToken()
         guard let queue else {
@@ -39,16 +40,17 @@ enum PlacedObservation {
     ) -> Request {
         let snapshot = snapshot(of: value)
         let version = snapshot.session.currentReader?.version ?? 0
-        return Request(start: Transfer { place, token in
-            do {
-                let live = try snapshot.session.sibling(at: place)
-                SessionObservation.check(live)
-                guard let value = live.thaw(snapshot.value, from: version) else { return unavailable(nil) }
-                token.begin(register(value, live))
-            } catch {
-                unavailable(error)
-            }
-        })
+        return Request(
+            start: Transfer { place, token in
+                do {
+                    let live = try snapshot.session.sibling(at: place)
+                    SessionObservation.check(live)
+                    guard let value = live.thaw(snapshot.value, from: version) else { return unavailable(nil) }
+                    token.begin(register(value, live))
+                } catch {
+                    unavailable(error)
+                }
+            })
     }
 
     static func begin<A: Actor>(_ request: Request, on actor: A) async -> NotificationToken {
@@ -87,7 +89,9 @@ extension Session {
         guard let keyPaths else { return nil }
         return keyPaths.map { text in
             reading {
-                do { return try ObservedKeyPath(text, of: table ?? .null, schema: querySchema()) } catch let error as ObservedKeyPathError {
+                do { return try ObservedKeyPath(text, of: table ?? .null, schema: querySchema()) } catch let error
+                    as ObservedKeyPathError
+                {
                     if table == nil { misuse("Key paths can only be used where the elements are objects.") }
                     misuse("Invalid \(error.description)")
                 }

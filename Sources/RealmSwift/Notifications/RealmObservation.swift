@@ -12,7 +12,8 @@ extension Realm {
         case refreshRequired = "RLMRealmRefreshRequiredNotification"
     }
 
-    /// Calls `block` whenever the Realm has changed: at once after a commit on this Realm, and when it has advanced to a commit made elsewhere.
+    /// Calls `block` whenever the Realm has changed: at once after a commit on this Realm, and when it has advanced to a commit
+    /// made elsewhere.
     ///
     /// - Returns: a token that must be kept as long as the block is to be called.
     public func observe(_ block: @escaping NotificationBlock) -> NotificationToken {

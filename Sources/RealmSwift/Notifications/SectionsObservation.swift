@@ -5,7 +5,8 @@ internal import SharedStore
 extension SectionedResults {
     /// Calls `block` once with the sections as they are, then after every change. See `RealmCollection.observe(keyPaths:on:_:)`.
     public func observe(
-        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<SectionedResults>) -> Void
+        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil,
+        _ block: @escaping (SectionedResultsChange<SectionedResults>) -> Void
     ) -> NotificationToken {
         PlacedObservation.begin(
             self, on: queue, unavailable: { _ in },
@@ -35,10 +36,11 @@ extension SectionedResults {
 }
 
 extension ResultsSection {
-    /// Calls `block` once with the section as it is, then after every change of it, also when it vanishes and when its key comes back. Positions
-    /// of sections are those among all sections.
+    /// Calls `block` once with the section as it is, then after every change of it, also when it vanishes and when its key comes
+    /// back. Positions of sections are those among all sections.
     public func observe(
-        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<ResultsSection>) -> Void
+        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil,
+        _ block: @escaping (SectionedResultsChange<ResultsSection>) -> Void
     ) -> NotificationToken {
         PlacedObservation.begin(
             self, on: queue, unavailable: { _ in },
@@ -60,7 +62,9 @@ extension ResultsSection {
             register: { section, session in
                 section.core.observe(session, keyPaths) { change, isInitial in
                     if isInitial { return PlacedObservation.call(block, actor, .initial(section)) }
-                    if let own = change?.only(section.key) { PlacedObservation.call(block, actor, SectionedResultsChange(own, section)) }
+                    if let own = change?.only(section.key) {
+                        PlacedObservation.call(block, actor, SectionedResultsChange(own, section))
+                    }
                 }
             })
         return await PlacedObservation.begin(request, on: actor)
@@ -87,7 +91,8 @@ extension RealmSectionedResult {
 extension RealmSectionedResult where Element: RealmSectionedResult, Element.Element: ObjectBase {
     /// As `observe(keyPaths:on:_:)` with names.
     public func observe(
-        keyPaths: [PartialKeyPath<Element.Element>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
+        keyPaths: [PartialKeyPath<Element.Element>], on queue: DispatchQueue? = nil,
+        _ block: @escaping (SectionedResultsChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
@@ -103,7 +108,8 @@ extension RealmSectionedResult where Element: RealmSectionedResult, Element.Elem
 extension RealmSectionedResult where Element: ObjectBase {
     /// As `observe(keyPaths:on:_:)` with names.
     public func observe(
-        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
+        keyPaths: [PartialKeyPath<Element>], on queue: DispatchQueue? = nil,
+        _ block: @escaping (SectionedResultsChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
@@ -117,7 +123,9 @@ extension RealmSectionedResult where Element: ObjectBase {
 }
 
 extension SectionsCore {
-    func observe(_ session: Session, _ keyPaths: [String]?, _ body: @escaping (SectionsChange?, _ isInitial: Bool) -> Void) -> Observation {
+    func observe(_ session: Session, _ keyPaths: [String]?, _ body: @escaping (SectionsChange?, _ isInitial: Bool) -> Void)
+        -> Observation
+    {
         let (subject, table) = results.observed()
         let paths = session.observedKeyPaths(keyPaths, of: table)
         let keys: (Group) -> [AnyHashable] = { [self] _ in elementKeys() }
@@ -144,9 +152,12 @@ extension SectionsCore {
 
 extension SectionedResultsChange {
     init(_ change: SectionsChange, _ collection: Collection) {
-        func paths(_ places: [SectionsChange.Place]) -> [IndexPath] { places.map { IndexPath(item: $0.index, section: $0.section) } }
+        func paths(_ places: [SectionsChange.Place]) -> [IndexPath] {
+            places.map { IndexPath(item: $0.index, section: $0.section) }
+        }
         self = .update(
-            collection, deletions: paths(change.deletions), insertions: paths(change.insertions), modifications: paths(change.modifications),
+            collection, deletions: paths(change.deletions), insertions: paths(change.insertions),
+            modifications: paths(change.modifications),
             sectionsToInsert: IndexSet(change.insertedSections), sectionsToDelete: IndexSet(change.deletedSections))
     }
 }

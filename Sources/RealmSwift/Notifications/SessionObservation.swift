@@ -3,9 +3,10 @@ internal import SharedStore
 
 /// The observers of one session: brings them along as the session goes from version to version, and has them called.
 ///
-/// Order of a commit of the session's own: observers take notice of the change, observers of the Realm as a whole are called, the others
-/// follow at the next turn of the run loop, queue or actor, or before the next write transaction of the session. Where the session goes to
-/// a version of others, all are called at once; within a write transaction that just began, before its block runs.
+/// Order of a commit of the session's own: observers take notice of the change, observers of the Realm as a whole are called, the
+/// others follow at the next turn of the run loop, queue or actor, or before the next write transaction of the session. Where the
+/// session goes to a version of others, all are called at once; within a write transaction that just began, before its block
+/// runs.
 final class SessionObservation: SessionObserver {
     private unowned let session: Session
     let engine = ObservationEngine()
@@ -39,13 +40,19 @@ final class SessionObservation: SessionObserver {
         if session.isFrozen { misuse("Frozen Realms do not change and do not have change notifications.") }
         if session.configuration.readOnly { misuse("Read-only Realms do not change and do not have change notifications.") }
         guard let waker = session.waker, waker.scheduler.isServed else {
-            misuse("Can only add notification blocks from within runloops: observe on a thread whose run loop runs, on a serial queue (`on:`) or on an actor.")
+            misuse(
+                "Can only add notification blocks from within runloops: observe on a thread whose run loop runs, on a serial queue (`on:`) or on an actor."
+            )
         }
     }
 
-    func observe(_ subject: ObservedSubject, _ keyPaths: [ObservedKeyPath]?, _ body: @escaping (ObservedChange) -> Void) -> Observation {
+    func observe(_ subject: ObservedSubject, _ keyPaths: [ObservedKeyPath]?, _ body: @escaping (ObservedChange) -> Void)
+        -> Observation
+    {
         if let writer = session.writer, !writer.editor.changes.isEmpty {
-            misuse("Cannot create asynchronous query after making changes in a write transaction: observe before the transaction or after its commit.")
+            misuse(
+                "Cannot create asynchronous query after making changes in a write transaction: observe before the transaction or after its commit."
+            )
         }
         let isOver = Observation.Flag()
         let callback = reading {
@@ -63,9 +70,13 @@ final class SessionObservation: SessionObserver {
         let number = nextNumber
         nextNumber += 1
         let isOver = Observation.Flag()
-        realmBlocks.append((number, { notification in
-            if !isOver.isSet.load(ordering: .acquiring) { block(notification) }
-        }))
+        realmBlocks.append(
+            (
+                number,
+                { notification in
+                    if !isOver.isSet.load(ordering: .acquiring) { block(notification) }
+                }
+            ))
         return Observation(session, .realm(number), isOver: isOver)
     }
 
@@ -146,7 +157,8 @@ final class SessionObservation: SessionObserver {
         }
     }
 
-    /// Where changes cannot be followed, because the history has a gap or a changeset of others is damaged, states are compared instead.
+    /// Where changes cannot be followed, because the history has a gap or a changeset of others is damaged, states are compared
+    /// instead.
     private func follow(from old: SessionReader?, _ body: (Group, HistoryReader, UInt64) throws -> Void) {
         reading {
             let group = try session.currentGroup()
@@ -188,7 +200,8 @@ final class SessionObservation: SessionObserver {
 
     private func tellRealmObservers(_ notification: Realm.Notification, skipping targets: [Observation.Target] = []) {
         let skipped = targets.compactMap { if case .realm(let number) = $0 { number } else { nil } }
-        for (number, block) in realmBlocks where !skipped.contains(number) && realmBlocks.contains(where: { $0.number == number }) { block(notification) }
+        for (number, block) in realmBlocks where !skipped.contains(number) && realmBlocks.contains(where: { $0.number == number })
+        { block(notification) }
     }
 
     /// Has `deliverNotifications` called at the session's place, soon.
@@ -207,8 +220,8 @@ final class SessionObservation: SessionObserver {
 }
 
 extension Session {
-    /// A turn of the session's run loop, queue or actor: goes to the newest version, unless it is not to advance by itself, and calls
-    /// observers. Within a write transaction nothing is done; its end asks again.
+    /// A turn of the session's run loop, queue or actor: goes to the newest version, unless it is not to advance by itself, and
+    /// calls observers. Within a write transaction nothing is done; its end asks again.
     func deliverNotifications() {
         guard !isClosed, writer == nil, let observation = observer as? SessionObservation else { return }
         if autorefresh { hearOfCommit() }

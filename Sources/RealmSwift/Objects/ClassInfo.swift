@@ -56,8 +56,9 @@ final class ClassInfo: @unchecked Sendable {
         if fields.contains(where: { $0.type is any AnyPersisted.Type || $0.type is any LegacyField.Type }) {
             let sample = ClassInfo.makingSample { ModelRuntime.make(type) }
             properties = ClassInfo.persistedFields(fields, sample).enumerated().map { index, field in
-                PropertyInfo(name: field.name, columnName: mapping[field.name] ?? field.name, offset: field.offset, wrapper: field.wrapper,
-                             shape: field.wrapper.shape, flags: field.flags, originProperty: field.originProperty, index: index)
+                PropertyInfo(
+                    name: field.name, columnName: mapping[field.name] ?? field.name, offset: field.offset, wrapper: field.wrapper,
+                    shape: field.wrapper.shape, flags: field.flags, originProperty: field.originProperty, index: index)
             }
         }
         self.properties = properties

@@ -6,7 +6,9 @@ enum Description {
     static let elementCountMax = 100
     static let dataByteCountMax = 24
 
-    static func indent(_ text: String) -> String { text.split(separator: "\n", omittingEmptySubsequences: false).map { "\t" + $0 }.joined(separator: "\n") }
+    static func indent(_ text: String) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false).map { "\t" + $0 }.joined(separator: "\n")
+    }
 
     // MARK: Objects
 
@@ -61,7 +63,9 @@ enum Description {
         return text(elements, "\(name) <\(pointer(identity))>", depthMax)
     }
 
-    static func pointer(_ object: AnyObject) -> String { "0x" + String(UInt(bitPattern: Unmanaged.passUnretained(object).toOpaque()), radix: 16) }
+    static func pointer(_ object: AnyObject) -> String {
+        "0x" + String(UInt(bitPattern: Unmanaged.passUnretained(object).toOpaque()), radix: 16)
+    }
 
     private static func text(_ elements: [(String, Any?)], _ header: String, _ depth: Int, total: Int? = nil) -> String {
         if depth == 0 { return "<Maximum depth exceeded>" }

@@ -2,9 +2,9 @@ internal import SharedStore
 
 /// The leaf of each column that was read last: checked once, then read without another look at where it is and what it is.
 ///
-/// It holds for one stamp of its block and for one leaf of the cluster tree: while the stamp stays the same the session stays at its version, of which
-/// nothing changes. In a write transaction leaves change and move without a new stamp, and a frozen session is read by several threads at
-/// once: there none are kept, see `TableBlock.keepsLeaves`.
+/// It holds for one stamp of its block and for one leaf of the cluster tree: while the stamp stays the same the session stays at
+/// its version, of which nothing changes. In a write transaction leaves change and move without a new stamp, and a frozen session
+/// is read by several threads at once: there none are kept, see `TableBlock.keepsLeaves`.
 ///
 /// Belongs to its block, which frees it.
 struct KnownLeaves {
@@ -57,40 +57,56 @@ protocol KeptLeaf: Leaf {
 
 extension IntLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .int }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> IntLeaf { try CellReading.intLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> IntLeaf {
+        try CellReading.intLeaf(memory, cluster, slot)
+    }
 }
 
 extension NullableIntLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .nullableInt }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> NullableIntLeaf { try CellReading.nullableIntLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> NullableIntLeaf {
+        try CellReading.nullableIntLeaf(memory, cluster, slot)
+    }
 }
 
 extension BoolLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .bool }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> BoolLeaf { try CellReading.boolLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> BoolLeaf {
+        try CellReading.boolLeaf(memory, cluster, slot)
+    }
 }
 
 extension FloatLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .float }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> FloatLeaf { try CellReading.floatLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> FloatLeaf {
+        try CellReading.floatLeaf(memory, cluster, slot)
+    }
 }
 
 extension DoubleLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .double }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> DoubleLeaf { try CellReading.doubleLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> DoubleLeaf {
+        try CellReading.doubleLeaf(memory, cluster, slot)
+    }
 }
 
 extension StringLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .string }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> StringLeaf { try CellReading.stringLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> StringLeaf {
+        try CellReading.stringLeaf(memory, cluster, slot)
+    }
 }
 
 extension TimestampLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .timestamp }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> TimestampLeaf { try CellReading.timestampLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> TimestampLeaf {
+        try CellReading.timestampLeaf(memory, cluster, slot)
+    }
 }
 
 extension LinkLeaf: KeptLeaf {
     @inline(__always) static var form: KnownLeaves.Form { .link }
-    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> LinkLeaf { try CellReading.linkLeaf(memory, cluster, slot) }
+    @inline(__always) static func open(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> LinkLeaf {
+        try CellReading.linkLeaf(memory, cluster, slot)
+    }
 }

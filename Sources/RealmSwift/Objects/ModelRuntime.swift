@@ -13,7 +13,9 @@ enum ModelRuntime {
     /// it without ceremony; then Swift has no way to call it on a type, but the vtable has it all the same.
     private static let initializerSlot: Int = {
         let slot = realm_first_initializer_slot(metadata(ObjectBase.self))
-        guard slot > 0 else { misuse("The layout of Swift classes is not the one that this library knows: models cannot be created") }
+        guard slot > 0 else {
+            misuse("The layout of Swift classes is not the one that this library knows: models cannot be created")
+        }
         let probe = take(realm_call_initializer(metadata(InitializerProbe.self), slot))
         guard let probe = probe as? InitializerProbe, probe.mark == 0x1A2B_3C4D else {
             misuse("The layout of Swift classes is not the one that this library knows: models cannot be created")
@@ -23,7 +25,9 @@ enum ModelRuntime {
 
     private static func metadata(_ type: AnyClass) -> UnsafeRawPointer { unsafeBitCast(type, to: UnsafeRawPointer.self) }
 
-    private static func take(_ pointer: UnsafeMutableRawPointer) -> AnyObject { Unmanaged<AnyObject>.fromOpaque(pointer).takeRetainedValue() }
+    private static func take(_ pointer: UnsafeMutableRawPointer) -> AnyObject {
+        Unmanaged<AnyObject>.fromOpaque(pointer).takeRetainedValue()
+    }
 
     /// A new instance by the class's `init()`.
     static func make(_ type: ObjectBase.Type) -> ObjectBase {
@@ -36,9 +40,11 @@ enum ModelRuntime {
     /// Bytes of the header of every object: type and reference count.
     static let headerSize = 16
 
-    /// True where sizes in metadata are as expected, and an object that was allocated and copied behaves like one that was initialised.
+    /// True where sizes in metadata are as expected, and an object that was allocated and copied behaves like one that was
+    /// initialised.
     static let canCopyInstances: Bool = {
-        guard instanceSize(ObjectBase.self) >= headerSize, instanceSize(InitializerProbe.self) > instanceSize(ObjectBase.self) else { return false }
+        guard instanceSize(ObjectBase.self) >= headerSize, instanceSize(InitializerProbe.self) > instanceSize(ObjectBase.self)
+        else { return false }
         let template = InitializerProbe()
         guard let copy = copy(template) as? InitializerProbe else { return false }
         return copy.mark == template.mark && type(of: copy) == InitializerProbe.self && copy.block == nil
@@ -53,11 +59,13 @@ enum ModelRuntime {
     @inline(__always)
     static func copy(_ template: ObjectBase, _ metadata: UnsafeRawPointer, _ size: Int, _ alignMask: Int) -> ObjectBase {
         guard let object = realm_allocate_object(metadata, size, alignMask) else { misuse("Out of memory") }
-        (object + headerSize).copyMemory(from: Unmanaged.passUnretained(template).toOpaque() + headerSize, byteCount: size - headerSize)
+        (object + headerSize).copyMemory(
+            from: Unmanaged.passUnretained(template).toOpaque() + headerSize, byteCount: size - headerSize)
         return Unmanaged<ObjectBase>.fromOpaque(object).takeRetainedValue()
     }
 
-    /// The word with the counts of an object to which there is one strong reference and no other; 0 where such words do not tell that.
+    /// The word with the counts of an object to which there is one strong reference and no other; 0 where such words do not tell
+    /// that.
     static let soleReferenceWord: UInt64 = {
         let probes = (0..<2).map { _ in realm_call_initializer(metadata(InitializerProbe.self), initializerSlot) }
         defer { for case let probe? in probes { Unmanaged<AnyObject>.fromOpaque(probe).release() } }
@@ -66,7 +74,9 @@ enum ModelRuntime {
 
     /// By how much that word grows with each strong reference; 0 where it does not grow evenly.
     static let referenceStep: UInt64 = {
-        guard soleReferenceWord != 0, let probe = realm_call_initializer(metadata(InitializerProbe.self), initializerSlot) else { return 0 }
+        guard soleReferenceWord != 0, let probe = realm_call_initializer(metadata(InitializerProbe.self), initializerSlot) else {
+            return 0
+        }
         defer { Unmanaged<AnyObject>.fromOpaque(probe).release() }
         return realm_reference_step(probe)
     }()
@@ -79,7 +89,8 @@ enum ModelRuntime {
         var type: Any.Type
     }
 
-    /// The stored properties of a class in the order of declaration, those of superclasses first; those of the library's own classes are left out.
+    /// The stored properties of a class in the order of declaration, those of superclasses first; those of the library's own
+    /// classes are left out.
     static func fields(of type: ObjectBase.Type) -> [Field] {
         let own = instanceSize(Object.self)
         var fields: [Field] = []
@@ -112,13 +123,16 @@ enum ModelRuntime {
     private static func scan() -> [ObjectBase.Type] {
         var types: [ObjectBase.Type] = []
         withUnsafeMutablePointer(to: &types) { types in
-            realm_for_each_class({ metadata, types in
-                let type = unsafeBitCast(metadata, to: Any.Type.self)
-                guard let model = type as? ObjectBase.Type, let types else { return }
-                types.assumingMemoryBound(to: [ObjectBase.Type].self).pointee.append(model)
-            }, types)
+            realm_for_each_class(
+                { metadata, types in
+                    let type = unsafeBitCast(metadata, to: Any.Type.self)
+                    guard let model = type as? ObjectBase.Type, let types else { return }
+                    types.assumingMemoryBound(to: [ObjectBase.Type].self).pointee.append(model)
+                }, types)
         }
-        let ownClasses: [ObjectBase.Type] = [ObjectBase.self, Object.self, EmbeddedObject.self, DynamicObject.self, InitializerProbe.self]
+        let ownClasses: [ObjectBase.Type] = [
+            ObjectBase.self, Object.self, EmbeddedObject.self, DynamicObject.self, InitializerProbe.self,
+        ]
         return types.filter { type in !ownClasses.contains { $0 == type } }
     }
 }

@@ -16,7 +16,8 @@ open class Object: ObjectBase, _LinkedObject {
 
     public override init() { super.init() }
 
-    /// An unmanaged object with values from a dictionary by property name, an array in the order of the properties, or another object.
+    /// An unmanaged object with values from a dictionary by property name, an array in the order of the properties, or another
+    /// object.
     ///
     /// Links, embedded objects and collections may be given in the same forms. Properties that are not mentioned keep their
     /// default. A value that does not fit stops the process.
@@ -109,16 +110,21 @@ extension _LinkedObject {
         if cursor.isOverObjects { return _nextObject(cursor).map { unsafeDowncast($0, to: Self.self) } }
         return unsafeDowncast(cursor, to: _ValueCursor<Self>.self).next()
     }
-    @inlinable public static func _element(_ elements: _Elements, _ index: Int) -> Self { unsafeDowncast(_objectElement(elements, index, self), to: Self.self) }
+    @inlinable public static func _element(_ elements: _Elements, _ index: Int) -> Self {
+        unsafeDowncast(_objectElement(elements, index, self), to: Self.self)
+    }
 
     /// Links are optional, so this is only asked for by classes that the schema refuses, and by mapped types.
     public static func _default() -> Self {
-        guard let object = ModelRuntime.make(self) as? Self else { misuse("The class '\(self)' has no initializer without parameters") }
+        guard let object = ModelRuntime.make(self) as? Self else {
+            misuse("The class '\(self)' has no initializer without parameters")
+        }
         return object
     }
 
-    /// An unmanaged object with the defaults of its class, where the class is only known at run time: what `T()` and `type(of: self).init()` make
-    /// on Apple systems. `init()` is not `required` here, so that models may override it as they do there; and so those do not compile.
+    /// An unmanaged object with the defaults of its class, where the class is only known at run time: what `T()` and `type(of:
+    /// self).init()` make on Apple systems. `init()` is not `required` here, so that models may override it as they do there; and
+    /// so those do not compile.
     public static func unmanaged() -> Self { _default() }
 
     /// The instance that records how a key path goes on.

@@ -7,8 +7,9 @@ extension ObjectBase {
     final var schemaOfClass: ObjectSchema {
         if let session, let schema = session.schema[schemaName] { return schema }
         if let managedType, managedType.info == nil {
-            return ObjectSchema(className: managedType.name, objectClass: DynamicObject.self, isEmbedded: managedType.isEmbedded,
-                                properties: managedType.properties.map(\.property), primaryKey: managedType.primaryKey?.name)
+            return ObjectSchema(
+                className: managedType.name, objectClass: DynamicObject.self, isEmbedded: managedType.isEmbedded,
+                properties: managedType.properties.map(\.property), primaryKey: managedType.primaryKey?.name)
         }
         return ObjectSchema(ClassInfo.of(Swift.type(of: self)))
     }
@@ -19,8 +20,11 @@ extension ObjectBase {
     final func isSame(_ other: ObjectBase?) -> Bool {
         guard let other else { return false }
         if self === other { return true }
-        guard let session, let otherSession = other.session, let managedType, let otherType = other.managedType else { return false }
-        return session.origin === otherSession.origin && objectKey == other.objectKey && managedType.tableKey == otherType.tableKey && objectKey >= 0
+        guard let session, let otherSession = other.session, let managedType, let otherType = other.managedType else {
+            return false
+        }
+        return session.origin === otherSession.origin && objectKey == other.objectKey
+            && managedType.tableKey == otherType.tableKey && objectKey >= 0
     }
 
     final func frozenObject() -> ObjectBase {
@@ -44,10 +48,14 @@ extension ObjectBase {
     }
 
     private final func moved(to session: Session, _ type: SessionType) -> ObjectBase {
-        guard let object = session.object(type.tableKey, ObjectKey(objectKey), as: Swift.type(of: self)) else { misuse("Object has been deleted or invalidated.") }
+        guard let object = session.object(type.tableKey, ObjectKey(objectKey), as: Swift.type(of: self)) else {
+            misuse("Object has been deleted or invalidated.")
+        }
         // Where another place has opened the file with other classes, it may know no such class, or another one of that name.
         if !object.isInstance(of: Swift.type(of: self)) {
-            misuse("Object type '\(type.name)' is not managed by the Realm that is open here. Add '\(type.name)' to the 'objectTypes' of its configuration.")
+            misuse(
+                "Object type '\(type.name)' is not managed by the Realm that is open here. Add '\(type.name)' to the 'objectTypes' of its configuration."
+            )
         }
         return object
     }

@@ -22,7 +22,9 @@ extension ObjectBase {
     }
 
     private final func find(_ block: UnsafeMutablePointer<TableBlock>) -> Bool {
-        guard let table = block.pointee.type._withUnsafeGuaranteedRef({ $0 }).table(), let row = reading({ try table.find(ObjectKey(objectKey)) }) else { return false }
+        guard let table = block.pointee.type._withUnsafeGuaranteedRef({ $0 }).table(),
+            let row = reading({ try table.find(ObjectKey(objectKey)) })
+        else { return false }
         cluster = row.cluster
         rowIndex = row.index
         stamp = block.pointee.stamp
@@ -53,8 +55,10 @@ extension ObjectBase {
     final func place(_ slot: Int) -> (row: ObjectRow, column: Column) {
         guard let block else { misuse("Object is not managed") }
         ready(block)
-        guard let cluster, let table = block.pointee.type._withUnsafeGuaranteedRef({ $0 }).table(), slot < block.pointee.columnCount,
-              let column = block.pointee.columns[slot] else { missingColumn(slot) }
+        guard let cluster, let table = block.pointee.type._withUnsafeGuaranteedRef({ $0 }).table(),
+            slot < block.pointee.columnCount,
+            let column = block.pointee.columns[slot]
+        else { missingColumn(slot) }
         return (ObjectRow(memory: table.memory, cluster: cluster, index: rowIndex, key: ObjectKey(objectKey)), column)
     }
 
@@ -70,7 +74,8 @@ extension ObjectBase {
     final var comparesByPlace: Bool { session?.isFrozen == true || managedType?.primaryKey != nil }
 
     final func isSamePlace(as other: ObjectBase) -> Bool {
-        session === other.session && objectKey == other.objectKey && objectKey >= 0 && managedType?.tableKey == other.managedType?.tableKey
+        session === other.session && objectKey == other.objectKey && objectKey >= 0
+            && managedType?.tableKey == other.managedType?.tableKey
     }
 
     /// An accessor of another class for the same object.
@@ -99,15 +104,22 @@ extension ObjectBase {
 
     final func collectionHandle(_ slot: Int) -> CollectionHandle {
         let (_, column) = place(slot)
-        guard let type = managedType, let kind = column.collection else { misuse("The property does not hold a collection in the file") }
-        return CollectionHandle(type, TableEditor.Identity(table: type.tableKey, object: ObjectKey(objectKey), column: column.key), kind)
+        guard let type = managedType, let kind = column.collection else {
+            misuse("The property does not hold a collection in the file")
+        }
+        return CollectionHandle(
+            type, TableEditor.Identity(table: type.tableKey, object: ObjectKey(objectKey), column: column.key), kind)
     }
 
     // MARK: By name
 
     final func managedValue(_ property: ManagedProperty) -> Any? {
-        if property.slot >= ManagedProperty.computedSlots { return declaredCollection(property) ?? linkingObjects(property, DynamicObject.self) }
-        if property.isCollection { return declaredCollection(property) ?? DynamicCollections.make(property.property, collectionHandle(property.slot)) }
+        if property.slot >= ManagedProperty.computedSlots {
+            return declaredCollection(property) ?? linkingObjects(property, DynamicObject.self)
+        }
+        if property.isCollection {
+            return declaredCollection(property) ?? DynamicCollections.make(property.property, collectionHandle(property.slot))
+        }
         let stored = _readCell(self, property.slot)
         // What a dynamic object links to is dynamic too: its reader knows no classes.
         if self is DynamicObject, case .plain(.link) = stored.content { return stored.object(as: DynamicObject.self) }

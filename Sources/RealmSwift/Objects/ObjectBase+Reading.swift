@@ -2,9 +2,9 @@ import Foundation
 internal import CShims
 internal import SharedStore
 
-// The quick ways to read a cell: what `@Persisted` calls. Where the leaf was read before, by whatever object of the class, three comparisons tell
-// that it still is the right one (the row did not move, the leaf belongs to it, the column is of the expected kind); everything else is found out in
-// functions of their own.
+// The quick ways to read a cell: what `@Persisted` calls. Where the leaf was read before, by whatever object of the class, three
+// comparisons tell that it still is the right one (the row did not move, the leaf belongs to it, the column is of the expected
+// kind); everything else is found out in functions of their own.
 
 extension ObjectBase {
     /// - Parameter kind: of the column in `slot`.
@@ -22,7 +22,9 @@ extension ObjectBase {
 
     @inline(never)
     private final func unknownValue<L: KeptLeaf>(_ slot: Int, _ kind: CellKind, _ type: L.Type) -> L.Element {
-        if let block, !block.pointee.needsCheck(stamp), block.pointee.kinds[slot] == kind, let memory = block.pointee.memory, let cluster {
+        if let block, !block.pointee.needsCheck(stamp), block.pointee.kinds[slot] == kind, let memory = block.pointee.memory,
+            let cluster
+        {
             return reading {
                 let leaf = try L.open(memory, cluster, slot)
                 if block.pointee.keepsLeaves { block.pointee.leaves.keep(leaf, slot, stamp, cluster) }
@@ -38,7 +40,9 @@ extension ObjectBase {
     private final func rowOfKind(_ slot: Int, _ kind: CellKind) -> ObjectRow {
         let (row, column) = place(slot)
         if CellKind(column) != kind {
-            misuse("The property '\(schemaName).\(managedType?.properties.first { $0.slot == slot }?.name ?? "#\(slot)")' is of another type in the Realm file now.")
+            misuse(
+                "The property '\(schemaName).\(managedType?.properties.first { $0.slot == slot }?.name ?? "#\(slot)")' is of another type in the Realm file now."
+            )
         }
         return row
     }
@@ -52,7 +56,9 @@ extension ObjectBase {
 
     @inline(never)
     private final func unknownText(_ slot: Int, _ kind: CellKind) -> String? {
-        if let block, !block.pointee.needsCheck(stamp), block.pointee.kinds[slot] == kind { return unknownValue(slot, kind, StringLeaf.self) }
+        if let block, !block.pointee.needsCheck(stamp), block.pointee.kinds[slot] == kind {
+            return unknownValue(slot, kind, StringLeaf.self)
+        }
         let (row, column) = place(slot)
         return reading { try row.string(column) }
     }
@@ -90,7 +96,9 @@ public func _getOptionalBool(_ object: ObjectBase, _ slot: Int) -> Bool? { objec
 public func _getOptionalFloat(_ object: ObjectBase, _ slot: Int) -> Float? { object.value(slot, .optionalFloat, FloatLeaf.self) }
 
 @inline(never)
-public func _getOptionalDouble(_ object: ObjectBase, _ slot: Int) -> Double? { object.value(slot, .optionalDouble, DoubleLeaf.self) }
+public func _getOptionalDouble(_ object: ObjectBase, _ slot: Int) -> Double? {
+    object.value(slot, .optionalDouble, DoubleLeaf.self)
+}
 
 @inline(never)
 public func _getOptionalString(_ object: ObjectBase, _ slot: Int) -> String? { object.text(slot, .optionalString) }
@@ -104,7 +112,8 @@ public func _getOptionalDate(_ object: ObjectBase, _ slot: Int) -> Date? {
 @inline(never)
 public func _getLinked(_ object: ObjectBase, _ slot: Int, _ wanted: ObjectBase.Type) -> ObjectBase? {
     let key = object.value(slot, .link, LinkLeaf.self)
-    guard key.rawValue >= 0, let session = object.session, let block = object.block, let column = block.pointee.columns[slot] else { return nil }
+    guard key.rawValue >= 0, let session = object.session, let block = object.block, let column = block.pointee.columns[slot]
+    else { return nil }
     guard let target = session.object(column.oppositeTable, key, as: wanted), target.isInstance(of: wanted) else {
         misuse("The link in '\(object.schemaName)' does not lead to a '\(wanted)'")
     }

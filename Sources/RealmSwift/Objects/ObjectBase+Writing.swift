@@ -1,8 +1,8 @@
 internal import CShims
 internal import SharedStore
 
-// How a managed object is changed. Usually its cluster leaf lies in the arena already and one leaf of a column changes in place; then nothing
-// else moves, and no accessor need look for its row again.
+// How a managed object is changed. Usually its cluster leaf lies in the arena already and one leaf of a column changes in place;
+// then nothing else moves, and no accessor need look for its row again.
 
 extension ObjectBase {
     /// The class and the column, ready to be written to by way of this object.
@@ -15,19 +15,24 @@ extension ObjectBase {
         return (type, column)
     }
 
-    /// What the quick ways of writing need: a transaction in which the table was changed before, the row at hand, a column of the kind that is
-    /// expected. Nil where something else has to be done first.
+    /// What the quick ways of writing need: a transaction in which the table was changed before, the row at hand, a column of the
+    /// kind that is expected. Nil where something else has to be done first.
     @inline(__always)
-    fileprivate final func quickPlace(_ slot: Int, _ kind: CellKind) -> (block: UnsafeMutablePointer<TableBlock>, editor: Unmanaged<TableEditor>, cluster: Int)? {
+    fileprivate final func quickPlace(_ slot: Int, _ kind: CellKind) -> (
+        block: UnsafeMutablePointer<TableBlock>, editor: Unmanaged<TableEditor>, cluster: Int
+    )? {
         guard let block, !block.pointee.needsCheck(stamp), let editor = block.pointee.editor, block.pointee.kinds[slot] == kind,
-              slot != block.pointee.primaryKeySlot, let cluster else { return nil }
+            slot != block.pointee.primaryKeySlot, let cluster
+        else { return nil }
         return (block, editor, cluster.ref)
     }
 
     @inline(__always)
     fileprivate final func setQuickly(_ slot: Int, _ kind: CellKind, _ value: Int64) -> Bool {
         guard let (block, editor, cluster) = quickPlace(slot, kind) else { return false }
-        let isDone = editor._withUnsafeGuaranteedRef { $0.setIntInPlace(slot &- 1, cluster: cluster, row: rowIndex, of: ObjectKey(objectKey), to: value) }
+        let isDone = editor._withUnsafeGuaranteedRef {
+            $0.setIntInPlace(slot &- 1, cluster: cluster, row: rowIndex, of: ObjectKey(objectKey), to: value)
+        }
         if isDone { block.pointee.type._withUnsafeGuaranteedRef { $0.session.contentChanged() } }
         return isDone
     }
@@ -43,7 +48,9 @@ extension ObjectBase {
                 type.bump()
                 return type.session.contentChanged()
             }
-            if try !editor.setInPlace(column, cluster: cluster, row: rowIndex, of: key, to: value) { try editor.set(column, of: key, to: value) }
+            if try !editor.setInPlace(column, cluster: cluster, row: rowIndex, of: key, to: value) {
+                try editor.set(column, of: key, to: value)
+            }
             type.session.contentChanged()
         } catch let error as TableError {
             misuse(error.description)
@@ -53,13 +60,18 @@ extension ObjectBase {
     }
 
     final func setManagedValue(_ property: ManagedProperty, _ value: Any?) {
-        if property.slot >= ManagedProperty.computedSlots { misuse("Cannot set the linking objects '\(schemaName).\(property.name)'") }
+        if property.slot >= ManagedProperty.computedSlots {
+            misuse("Cannot set the linking objects '\(schemaName).\(property.name)'")
+        }
         guard let session, let type = managedType else { misuse("Object is not managed") }
         session.requireWriteTransaction()
-        if property.property.isPrimaryKey && !session.isMigrating { misuse("Primary key can't be changed after an object is inserted.") }
+        if property.property.isPrimaryKey && !session.isMigrating {
+            misuse("Primary key can't be changed after an object is inserted.")
+        }
         let target = _WriteTarget(type, ObjectKey(objectKey), property, .error)
         if !DynamicInput.write(value, to: target, nested: .error) {
-            let message = ValueInput.message(value, DynamicInput.shape(of: property.property, session), "\(schemaName).\(property.name)")
+            let message = ValueInput.message(
+                value, DynamicInput.shape(of: property.property, session), "\(schemaName).\(property.name)")
             // A migration that gives a value which does not fit fails as a whole; the file stays as it was.
             if session.isMigrating { return session.migrationFailures.append(message) }
             misuse(message)
@@ -92,9 +104,14 @@ public func _setString(_ object: ObjectBase, _ slot: Int, _ value: String) {
         var value = value
         let isDone = value.withUTF8 { bytes in
             // An empty string is another thing than none.
-            let bytes = bytes.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : UnsafeRawBufferPointer(bytes)
+            let bytes =
+                bytes.baseAddress == nil
+                ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : UnsafeRawBufferPointer(bytes)
             return editor._withUnsafeGuaranteedRef { editor in
-                reading { try editor.setStringInPlace(slot &- 1, cluster: cluster, row: object.rowIndex, of: ObjectKey(object.objectKey), to: bytes) }
+                reading {
+                    try editor.setStringInPlace(
+                        slot &- 1, cluster: cluster, row: object.rowIndex, of: ObjectKey(object.objectKey), to: bytes)
+                }
             }
         }
         if isDone { return block.pointee.type._withUnsafeGuaranteedRef { $0.session.contentChanged() } }

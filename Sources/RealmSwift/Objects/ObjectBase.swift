@@ -4,11 +4,11 @@ internal import SharedStore
 
 /// What `Object` and `EmbeddedObject` have in common.
 ///
-/// An object is *unmanaged* until it is added to a Realm: it then holds plain values. A *managed* object holds none; it reads from
-/// the file at each access, and may only be used where its Realm may. Initializers must be free of side effects, since the
-/// library makes objects by itself, and does so without calling `init()` where a class has nothing but persisted properties. A managed
-/// object of such a class to which nobody refers any more may be handed out again for another object of the Realm: a `deinit` runs later and
-/// less often than objects seem to come and go.
+/// An object is *unmanaged* until it is added to a Realm: it then holds plain values. A *managed* object holds none; it reads
+/// from the file at each access, and may only be used where its Realm may. Initializers must be free of side effects, since the
+/// library makes objects by itself, and does so without calling `init()` where a class has nothing but persisted properties. A
+/// managed object of such a class to which nobody refers any more may be handed out again for another object of the Realm: a
+/// `deinit` runs later and less often than objects seem to come and go.
 open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConvertible {
     // The place in the file. All of it is changed on the thread of the session only; a frozen object, which several threads
     // may read, is placed when it is made and never changed again.
@@ -38,7 +38,8 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
     /// True for classes whose objects live in others.
     public class func isEmbedded() -> Bool { false }
 
-    /// True once the object was deleted, its creation undone or its Realm invalidated. Reading any property then stops the process.
+    /// True once the object was deleted, its creation undone or its Realm invalidated. Reading any property then stops the
+    /// process.
     public final var isInvalidated: Bool { !isPlaced && block != nil }
 
     // MARK: Equality
@@ -76,14 +77,17 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
         return dynamicValue(property)
     }
 
-    /// Sets a property. A value that does not fit, an unknown name and, for a managed object, a missing write transaction stop the process.
+    /// Sets a property. A value that does not fit, an unknown name and, for a managed object, a missing write transaction stop
+    /// the process.
     open func setValue(_ value: Any?, forKey key: String) {
         guard let property = propertyAccess(key) else { return setValue(value, forUndefinedKey: key) }
         setDynamicValue(property, value)
     }
 
     open func value(forUndefinedKey key: String) -> Any? { misuse("Invalid property name '\(key)' for class '\(schemaName)'.") }
-    open func setValue(_ value: Any?, forUndefinedKey key: String) { misuse("Invalid property name '\(key)' for class '\(schemaName)'.") }
+    open func setValue(_ value: Any?, forUndefinedKey key: String) {
+        misuse("Invalid property name '\(key)' for class '\(schemaName)'.")
+    }
 
     /// As `value(forKey:)` along a path of names separated by dots.
     open func value(forKeyPath keyPath: String) -> Any? {
@@ -109,7 +113,11 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
     }
 }
 
-@available(*, unavailable, message: "Objects belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference, a primary key or a frozen object")
+@available(
+    *, unavailable,
+    message:
+        "Objects belong to the thread, queue or actor of their Realm: pass a ThreadSafeReference, a primary key or a frozen object"
+)
 extension ObjectBase: @unchecked Sendable {}
 
 // MARK: Properties by name

@@ -130,7 +130,13 @@ extension Persisted: Encodable where Value: Encodable {
         case .value(let value, _): try value.encode(to: encoder)
         case .unset: try Value._default().encode(to: encoder)
         case .managed, .trace:
-            throw EncodingError.invalidValue(self, .init(codingPath: encoder.codingPath, debugDescription: "Only unmanaged Realm objects can be encoded using automatic Codable synthesis. You must explicitly define encode(to:) on your model class to support managed Realm objects."))
+            throw EncodingError.invalidValue(
+                self,
+                .init(
+                    codingPath: encoder.codingPath,
+                    debugDescription:
+                        "Only unmanaged Realm objects can be encoded using automatic Codable synthesis. You must explicitly define encode(to:) on your model class to support managed Realm objects."
+                ))
         }
     }
 }
@@ -243,12 +249,18 @@ extension Persisted: AnyWrapper {
         pointer(address).pointee.storage = .managed(slot: slot)
     }
 
-    static func setManaged(at address: UnsafeMutableRawPointer, slot: UInt16) { pointer(address).pointee.storage = .managed(slot: slot) }
+    static func setManaged(at address: UnsafeMutableRawPointer, slot: UInt16) {
+        pointer(address).pointee.storage = .managed(slot: slot)
+    }
 
-    static func setTrace(at address: UnsafeMutableRawPointer, number: UInt32) { pointer(address).pointee.storage = .trace(number) }
+    static func setTrace(at address: UnsafeMutableRawPointer, number: UInt32) {
+        pointer(address).pointee.storage = .trace(number)
+    }
 
     static func mappedValue(at address: UnsafeMutableRawPointer) -> Any? {
-        guard case .value(let value, _) = pointer(address).pointee.storage, let mapped = ValueInput.unwrap(value), mapped is any _CustomPersistable else { return nil }
+        guard case .value(let value, _) = pointer(address).pointee.storage, let mapped = ValueInput.unwrap(value),
+            mapped is any _CustomPersistable
+        else { return nil }
         // Of the property's own type, so optional where that is.
         return value
     }

@@ -3,9 +3,9 @@ internal import SharedStore
 
 /// Accessors that were handed out and may be handed out again for another object, once nobody else holds them.
 ///
-/// Making an accessor and freeing it costs twice as much as all the rest of a step of a loop. Whoever hands out one after another keeps the
-/// last ones here. One is only used again if no other reference to it exists: no strong, no weak, no unowned one, since such a reference would see
-/// another object. Only accessors of live sessions, of classes with nothing but persisted properties.
+/// Making an accessor and freeing it costs twice as much as all the rest of a step of a loop. Whoever hands out one after another
+/// keeps the last ones here. One is only used again if no other reference to it exists: no strong, no weak, no unowned one, since
+/// such a reference would see another object. Only accessors of live sessions, of classes with nothing but persisted properties.
 ///
 /// An owner must not be referred to by its session: accessors hold the session.
 struct SpareAccessors: ~Copyable {
@@ -41,8 +41,9 @@ struct SpareAccessors: ~Copyable {
 
 /// One accessor, with references in store.
 ///
-/// Whoever gets it lets go of one reference, which is an atomic subtraction, some 6 ns; to take that reference first would be another. So
-/// references are taken by the thousand, and one of them is handed over each time. The word in which the runtime counts them tells what is still out.
+/// Whoever gets it lets go of one reference, which is an atomic subtraction, some 6 ns; to take that reference first would be
+/// another. So references are taken by the thousand, and one of them is handed over each time. The word in which the runtime
+/// counts them tells what is still out.
 private struct Spare: BitwiseCopyable {
     private(set) var object: Unmanaged<ObjectBase>?
     /// The object's count word while nobody else refers to it.

@@ -4,7 +4,9 @@ import Synchronization
 @inline(never)
 public func _trace<Value: _Persistable>(_ object: ObjectBase, _ number: UInt32) -> Value {
     let recorder = Tracing.recorder
-    let value = Tracing.declaredValue(of: object, Int(number)).flatMap { $0 as? Value } ?? (recorder?.usesMarks == true ? Value._traceMark() : Value._traceDefault())
+    let value =
+        Tracing.declaredValue(of: object, Int(number)).flatMap { $0 as? Value }
+        ?? (recorder?.usesMarks == true ? Value._traceMark() : Value._traceDefault())
     recorder?.record(object, Int(number), value)
     return value
 }
@@ -12,8 +14,8 @@ public func _trace<Value: _Persistable>(_ object: ObjectBase, _ number: UInt32) 
 /// The names behind key paths.
 ///
 /// Swift keeps no names in key paths of wrapped properties. So the key path is applied to an instance whose properties are in
-/// trace mode: each records that it was read and returns its default, or for a link the stand-in of the other class, with which the
-/// key path goes on. Where the path seems to end there, it is applied once more, with values that are recognised.
+/// trace mode: each records that it was read and returns its default, or for a link the stand-in of the other class, with which
+/// the key path goes on. Where the path seems to end there, it is applied once more, with values that are recognised.
 enum Tracing {
     /// One property of the path.
     struct Step: @unchecked Sendable {
@@ -63,8 +65,8 @@ enum Tracing {
     private struct Scratch: @unchecked Sendable {
         // Sendable: see above.
         var object: ObjectBase
-        /// The defaults that the class declares for properties of mapped types, by number. Such a type need not be able to show what stands in
-        /// for other values, so the default does that.
+        /// The defaults that the class declares for properties of mapped types, by number. Such a type need not be able to show
+        /// what stands in for other values, so the default does that.
         var declaredValues: [Int: Any]
     }
     private static let scratches = Mutex<[ObjectIdentifier: Scratch]>([:])
@@ -99,7 +101,9 @@ enum Tracing {
     }
 
     fileprivate static func declaredValue(of object: ObjectBase, _ number: Int) -> Any? {
-        guard let scratch = scratches.withLock({ $0[ObjectIdentifier(type(of: object))] }), scratch.object === object else { return nil }
+        guard let scratch = scratches.withLock({ $0[ObjectIdentifier(type(of: object))] }), scratch.object === object else {
+            return nil
+        }
         return scratch.declaredValues[number]
     }
 
@@ -121,7 +125,8 @@ enum Tracing {
         let isChain = chains.count == 1
         let projected = isChain ? (result as? any AnyProjectedCollection)?.elementPath : nil
         let paths = chains.map { chain in (chain.map(\.property.name) + (projected.map { [$0] } ?? [])).joined(separator: ".") }
-        let trace = Trace(steps: isChain ? recorder.steps : [], isComplete: isChain && isComplete, projected: projected, paths: paths)
+        let trace = Trace(
+            steps: isChain ? recorder.steps : [], isComplete: isChain && isComplete, projected: projected, paths: paths)
         traces.withLock { traces in
             if traces.count >= traceCountMax { traces.removeAll() }
             traces[ObjectIdentifier(keyPath)] = Entry(keyPath: keyPath, trace: trace)
@@ -129,8 +134,8 @@ enum Tracing {
         return trace
     }
 
-    /// The steps as paths from the root: each property belongs to the class that the one before it links to, or begins a path of its
-    /// own. Empty where that is not so.
+    /// The steps as paths from the root: each property belongs to the class that the one before it links to, or begins a path of
+    /// its own. Empty where that is not so.
     private static func chains(_ steps: [Step], _ root: ObjectBase.Type) -> [[Step]] {
         var chains: [[Step]] = []
         var type: ObjectBase.Type?

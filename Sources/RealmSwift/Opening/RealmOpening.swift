@@ -20,7 +20,9 @@ enum RealmOpening {
         return try session(configuration, schema, classes, at: confinement)
     }
 
-    static func session(_ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo], at confinement: Confinement) throws -> Session {
+    static func session(
+        _ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo], at confinement: Confinement
+    ) throws -> Session {
         try withEntry(configuration) { entry, path in
             let prepared = try prepare(entry, configuration, schema, classes, path)
             return try session(configuration, prepared, path, at: confinement)
@@ -33,11 +35,15 @@ enum RealmOpening {
         return try withEntry(configuration) { try prepare($0, configuration, schema, classes, $1) }
     }
 
-    private static func withEntry<R>(_ configuration: Realm.Configuration, _ body: (OriginRegistry.Entry, String) throws -> R) throws -> R {
+    private static func withEntry<R>(_ configuration: Realm.Configuration, _ body: (OriginRegistry.Entry, String) throws -> R)
+        throws -> R
+    {
         let path = configuration.fileURL?.path ?? configuration.inMemoryIdentifier ?? ""
         let key = OriginRegistry.key(configuration)
         if SchemaMigration.runningFor == key {
-            misuse("A migration block or initial data block must not open the Realm at path '\(path)' that it works on: use what it is given.")
+            misuse(
+                "A migration block or initial data block must not open the Realm at path '\(path)' that it works on: use what it is given."
+            )
         }
         let entry = OriginRegistry.shared.entry(key)
         entry.lock.lock()
@@ -49,7 +55,10 @@ enum RealmOpening {
         }
     }
 
-    private static func prepare(_ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo], _ path: String) throws -> Prepared {
+    private static func prepare(
+        _ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ schema: Schema, _ classes: [ClassInfo],
+        _ path: String
+    ) throws -> Prepared {
         var origin = try origin(entry, configuration)
         if try SchemaMigration.prepare(origin, schema, classes, configuration, path: path) == .needsNewFile {
             origin = try remake(entry, configuration, &origin)
@@ -58,14 +67,19 @@ enum RealmOpening {
         return Prepared(origin: origin, schema: schema, classes: classes)
     }
 
-    private static func session(_ configuration: Realm.Configuration, _ prepared: Prepared, _ path: String, at confinement: Confinement) throws -> Session {
+    private static func session(
+        _ configuration: Realm.Configuration, _ prepared: Prepared, _ path: String, at confinement: Confinement
+    ) throws -> Session {
         let origin = prepared.origin
         let session = try origin.cache.session(at: confinement) {
-            try Session(origin: origin, configuration: configuration, schema: prepared.schema, classes: prepared.classes, confinement: confinement,
-                        reader: origin.beginRead())
+            try Session(
+                origin: origin, configuration: configuration, schema: prepared.schema, classes: prepared.classes,
+                confinement: confinement,
+                reader: origin.beginRead())
         }
         if session.schema != prepared.schema {
-            throw Realm.Error(.fail, "Realm at path '\(path)' already opened on current thread with different schema.", path: path)
+            throw Realm.Error(
+                .fail, "Realm at path '\(path)' already opened on current thread with different schema.", path: path)
         }
         return session
     }
@@ -74,7 +88,9 @@ enum RealmOpening {
 
     private static func model(_ configuration: Realm.Configuration) throws -> (Schema, [ClassInfo]) {
         if ClassInfo.isMakingSample {
-            misuse("A model's init() opens a Realm. Initializers are called to learn about the class and must not use Realms: make such properties lazy.")
+            misuse(
+                "A model's init() opens a Realm. Initializers are called to learn about the class and must not use Realms: make such properties lazy."
+            )
         }
         do {
             let (schema, classes) = try ModelSchema.make(configuration.objectTypes ?? ModelSchema.defaultTypes())
@@ -101,7 +117,9 @@ enum RealmOpening {
     private static func check(_ new: Realm.Configuration, against old: Realm.Configuration?) throws {
         guard let old else { return }
         let path = new.fileURL?.path ?? new.inMemoryIdentifier ?? ""
-        func fail(_ what: String) -> Realm.Error { Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different \(what).", path: new.fileURL?.path) }
+        func fail(_ what: String) -> Realm.Error {
+            Realm.Error(.alreadyOpen, "Realm at path '\(path)' already opened with different \(what).", path: new.fileURL?.path)
+        }
         if new.readOnly != old.readOnly { throw fail("read permissions") }
         if new.encryptionKey != old.encryptionKey { throw fail("encryption key") }
         if new.schemaVersion != old.schemaVersion && !new.readOnly { throw fail("schema version") }
@@ -132,10 +150,14 @@ enum RealmOpening {
 
     /// At the first opening in the process, before anybody reads. Others who have the file open prevent it.
     private static func compact(_ store: Store, _ configuration: Realm.Configuration) throws {
-        guard let condition = configuration.shouldCompactOnLaunch, let sizes = try store.sizes(), condition(sizes.total, sizes.used) else { return }
+        guard let condition = configuration.shouldCompactOnLaunch, let sizes = try store.sizes(),
+            condition(sizes.total, sizes.used)
+        else { return }
         let isDone = try store.compact()
         Logger.log(.info, .storage) {
-            isDone ? "compacted '\(store.path)' from \(sizes.total) bytes" : "'\(store.path)' was not compacted: it is open elsewhere"
+            isDone
+                ? "compacted '\(store.path)' from \(sizes.total) bytes"
+                : "'\(store.path)' was not compacted: it is open elsewhere"
         }
     }
 
@@ -149,7 +171,9 @@ enum RealmOpening {
     }
 
     /// Nil for a plain file; also for every file while `REALM_DISABLE_ENCRYPTION=YES` is set, for debugging.
-    static func encryptionKey(_ configuration: Realm.Configuration) throws -> EncryptionKey? { try encryptionKey(configuration.encryptionKey) }
+    static func encryptionKey(_ configuration: Realm.Configuration) throws -> EncryptionKey? {
+        try encryptionKey(configuration.encryptionKey)
+    }
 
     static func encryptionKey(_ key: Data?) throws -> EncryptionKey? {
         guard let key, ProcessInfo.processInfo.environment["REALM_DISABLE_ENCRYPTION"] != "YES" else { return nil }
@@ -163,9 +187,14 @@ enum RealmOpening {
     }
 
     /// Deletes the file, which nobody else may have open, and begins anew.
-    private static func remake(_ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ origin: inout any SessionOrigin) throws -> any SessionOrigin {
+    private static func remake(
+        _ entry: OriginRegistry.Entry, _ configuration: Realm.Configuration, _ origin: inout any SessionOrigin
+    ) throws -> any SessionOrigin {
         let path = configuration.fileURL?.path ?? ""
-        if !origin.cache.isEmpty { throw Realm.Error(.alreadyOpen, "Realm at path '\(path)' is open and cannot be deleted to avoid a migration.", path: path) }
+        if !origin.cache.isEmpty {
+            throw Realm.Error(
+                .alreadyOpen, "Realm at path '\(path)' is open and cannot be deleted to avoid a migration.", path: path)
+        }
         try (origin as? StoreOrigin)?.store.close(force: true)
         entry.origin = nil
         _ = try StoreFiles.delete(path)
@@ -204,57 +233,64 @@ extension Realm.Error {
 
 extension Realm.Error.Code {
     init(_ error: any Swift.Error) {
-        self = switch error {
-        case let error as OpenError: Realm.Error.Code(error)
-        case let error as SessionError: Realm.Error.Code(error)
-        case let error as SystemError: Realm.Error.Code(error)
-        case let error as SchemaError: Realm.Error.Code(error)
-        case is FormatError: .invalidDatabase
-        case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: .fileNotFound
-        case let error as CocoaError where error.code == .fileWriteNoPermission || error.code == .fileReadNoPermission: .filePermissionDenied
-        case is CocoaError: .fileAccess
-        default: .fail
-        }
+        self =
+            switch error {
+            case let error as OpenError: Realm.Error.Code(error)
+            case let error as SessionError: Realm.Error.Code(error)
+            case let error as SystemError: Realm.Error.Code(error)
+            case let error as SchemaError: Realm.Error.Code(error)
+            case is FormatError: .invalidDatabase
+            case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: .fileNotFound
+            case let error as CocoaError where error.code == .fileWriteNoPermission || error.code == .fileReadNoPermission:
+                .filePermissionDenied
+            case is CocoaError: .fileAccess
+            default: .fail
+            }
     }
 
     init(_ error: SchemaError) {
-        self = switch error {
-        case .invalidSchema, .renameRefused: .fail
-        default: .schemaMismatch
-        }
+        self =
+            switch error {
+            case .invalidSchema, .renameRefused: .fail
+            default: .schemaMismatch
+            }
     }
 
     init(_ error: OpenError) {
-        self = switch error {
-        case .fileNotFound: .fileNotFound
-        case .permissionDenied: .filePermissionDenied
-        case .isDirectory, .notARegularFile: .fileAccess
-        case .tooSmall, .oddSize, .notARealm, .truncated, .damaged, .badKeyLength, .decryptionFailed, .notEncrypted: .invalidDatabase
-        case .unsupportedFormat: .unsupportedFileFormatVersion
-        case .upgradeRequired: .fileFormatUpgradeRequired
-        case .incompatibleHistory, .incompatibleHistorySchema: .incompatibleHistories
-        case .system(let error): Realm.Error.Code(error)
-        }
+        self =
+            switch error {
+            case .fileNotFound: .fileNotFound
+            case .permissionDenied: .filePermissionDenied
+            case .isDirectory, .notARegularFile: .fileAccess
+            case .tooSmall, .oddSize, .notARealm, .truncated, .damaged, .badKeyLength, .decryptionFailed, .notEncrypted:
+                .invalidDatabase
+            case .unsupportedFormat: .unsupportedFileFormatVersion
+            case .upgradeRequired: .fileFormatUpgradeRequired
+            case .incompatibleHistory, .incompatibleHistorySchema: .incompatibleHistories
+            case .system(let error): Realm.Error.Code(error)
+            }
     }
 
     init(_ error: SessionError) {
-        self = switch error {
-        case .incompatibleLockFile: .incompatibleLockFile
-        case .incompatibleSession: .incompatibleSession
-        case .inUse: .alreadyOpen
-        case .sideFile: .fileAccess
-        default: .fail
-        }
+        self =
+            switch error {
+            case .incompatibleLockFile: .incompatibleLockFile
+            case .incompatibleSession: .incompatibleSession
+            case .inUse: .alreadyOpen
+            case .sideFile: .fileAccess
+            default: .fail
+            }
     }
 
     init(_ error: SystemError) {
-        self = switch error.code {
-        case 2, 20: .fileNotFound
-        case 1, 13, 30: .filePermissionDenied
-        case 17: .fileExists
-        case 28, 122: .outOfDiskSpace
-        case 12: .addressSpaceExhausted
-        default: .fileOperationFailed
-        }
+        self =
+            switch error.code {
+            case 2, 20: .fileNotFound
+            case 1, 13, 30: .filePermissionDenied
+            case 17: .fileExists
+            case 28, 122: .outOfDiskSpace
+            case 12: .addressSpaceExhausted
+            default: .fileOperationFailed
+            }
     }
 }

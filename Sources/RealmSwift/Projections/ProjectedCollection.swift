@@ -4,7 +4,8 @@ internal import SharedStore
 /// A property of each element of a collection of objects: `person.dogs.projectTo.name`.
 ///
 /// Live like the collection, and read only: the values belong to its elements.
-public struct ProjectedCollection<Element: RealmCollectionValue>: RandomAccessCollection, CustomStringConvertible, ThreadConfined {
+public struct ProjectedCollection<Element: RealmCollectionValue>: RandomAccessCollection, CustomStringConvertible, ThreadConfined
+{
     public typealias Index = Int
 
     /// The collection with the objects.
@@ -32,7 +33,8 @@ public struct ProjectedCollection<Element: RealmCollectionValue>: RandomAccessCo
 
     public var description: String {
         "ProjectedCollection<\(Element._elementShape.elementName)> (\n"
-            + enumerated().map { "\t[\($0)] \(Description.text(ofAny: $1._toStored().dynamicValue))" }.joined(separator: ",\n") + "\n)"
+            + enumerated().map { "\t[\($0)] \(Description.text(ofAny: $1._toStored().dynamicValue))" }.joined(separator: ",\n")
+            + "\n)"
     }
 }
 
@@ -64,7 +66,9 @@ private struct ElementProjection<C: RealmCollection, Value: RealmCollectionValue
     var isInvalidated: Bool { collection.isInvalidated }
     var isFrozen: Bool { collection.isFrozen }
     func frozen() -> any ProjectedSource<Value> { ElementProjection(collection: collection.freeze(), keyPath: keyPath) }
-    func thawed() -> (any ProjectedSource<Value>)? { collection.thaw().map { ElementProjection(collection: $0, keyPath: keyPath) } }
+    func thawed() -> (any ProjectedSource<Value>)? {
+        collection.thaw().map { ElementProjection(collection: $0, keyPath: keyPath) }
+    }
     var elementPath: String { Tracing.trace(keyPath, from: C.Element.self).paths.first ?? "" }
     var base: any RealmCollection { collection }
 }
@@ -105,12 +109,13 @@ extension ProjectedCollection: AnyProjectedCollection {
 // MARK: Observing
 
 extension ProjectedCollection {
-    /// Calls `block` once with the collection as it is, then after every change of the objects' collection and of the property that is shown.
-    /// See `RealmCollection.observe(keyPaths:on:_:)`.
+    /// Calls `block` once with the collection as it is, then after every change of the objects' collection and of the property
+    /// that is shown. See `RealmCollection.observe(keyPaths:on:_:)`.
     ///
     /// - Parameter keyPaths: names of properties of the objects; nil: the one that is shown.
     public func observe(
-        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (RealmCollectionChange<ProjectedCollection>) -> Void
+        keyPaths: [String]? = nil, on queue: DispatchQueue? = nil,
+        _ block: @escaping (RealmCollectionChange<ProjectedCollection>) -> Void
     ) -> NotificationToken {
         PlacedObservation.begin(
             self, on: queue, unavailable: { if let error = $0 { block(.error(error)) } },
@@ -124,7 +129,8 @@ extension ProjectedCollection {
     ) async -> NotificationToken {
         let request = PlacedObservation.request(
             self, unavailable: { if let error = $0 { PlacedObservation.call(block, actor, .error(error)) } },
-            register: { collection, session in collection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) } })
+            register: { collection, session in collection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) }
+            })
         return await PlacedObservation.begin(request, on: actor)
     }
 
@@ -133,8 +139,10 @@ extension ProjectedCollection {
     ) -> Observation {
         source.base.observePositions(session, keyPaths ?? [source.elementPath]) { positions in
             guard let positions else { return block(.initial(self)) }
-            block(.update(
-                self, deletions: Array(positions.deletions), insertions: Array(positions.insertions), modifications: Array(positions.modificationsOld)))
+            block(
+                .update(
+                    self, deletions: Array(positions.deletions), insertions: Array(positions.insertions),
+                    modifications: Array(positions.modificationsOld)))
         }
     }
 }

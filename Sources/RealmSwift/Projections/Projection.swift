@@ -9,7 +9,9 @@
 ///
 /// Projections hold no values: they read those of their root object, and where the path can be written, write them. Predicates,
 /// sorting and sums over results of projections use the property names of the root. A projection lives where its root lives.
-open class Projection<Root: ObjectBase & RealmCollectionValue & ThreadConfined>: RealmCollectionValue, ProjectionObservable, CustomStringConvertible {
+open class Projection<Root: ObjectBase & RealmCollectionValue & ThreadConfined>: RealmCollectionValue, ProjectionObservable,
+    CustomStringConvertible
+{
     public typealias PersistedType = Root
 
     /// The object that is shown.
@@ -22,14 +24,17 @@ open class Projection<Root: ObjectBase & RealmCollectionValue & ThreadConfined>:
     }
 
     /// Projections of one class are equal when their root objects are.
-    public static func == (a: Projection, b: Projection) -> Bool { a === b || (type(of: a) == type(of: b) && a.rootObject == b.rootObject) }
+    public static func == (a: Projection, b: Projection) -> Bool {
+        a === b || (type(of: a) == type(of: b) && a.rootObject == b.rootObject)
+    }
     public func hash(into hasher: inout Hasher) { hasher.combine(rootObject) }
 
     /// The projected values under their names here.
     open var description: String {
         if rootObject.isInvalidated { return "\(type(of: self)) {\n\t[invalid object]\n}" }
         let lines = ProjectionInfo.of(self, root: Root.self).properties.map { property in
-            "\t\(property.name)(\\.\(property.paths.joined(separator: ", "))) = " + Description.indent(Description.text(ofAny: property.value(of: rootObject))).dropFirst() + ";\n"
+            "\t\(property.name)(\\.\(property.paths.joined(separator: ", "))) = "
+                + Description.indent(Description.text(ofAny: property.value(of: rootObject))).dropFirst() + ";\n"
         }
         return "\(type(of: self)) {\n" + lines.joined() + "}"
     }
@@ -52,7 +57,10 @@ extension Projection: ThreadConfined where Root: ThreadConfined {
     public func thaw() -> Self? { rootObject.thaw().map { type(of: self).init(projecting: $0) } }
 }
 
-@available(*, unavailable, message: "Projections belong to the thread, queue or actor of their object: pass a ThreadSafeReference or a frozen projection")
+@available(
+    *, unavailable,
+    message: "Projections belong to the thread, queue or actor of their object: pass a ThreadSafeReference or a frozen projection"
+)
 extension Projection: @unchecked Sendable {}
 
 extension Projection: KeypathSortable {}
@@ -92,7 +100,9 @@ public struct Projected<T: ObjectBase, Value> {
         get { observed.rootObject[keyPath: observed[keyPath: storageKeyPath].projectedKeyPath] }
         set {
             guard let keyPath = observed[keyPath: storageKeyPath].projectedKeyPath as? ReferenceWritableKeyPath<T, Value> else {
-                misuse("The projected property of '\(EnclosingSelf.self)' cannot be set: its path ends in something that can only be read.")
+                misuse(
+                    "The projected property of '\(EnclosingSelf.self)' cannot be set: its path ends in something that can only be read."
+                )
             }
             observed.rootObject[keyPath: keyPath] = newValue
         }

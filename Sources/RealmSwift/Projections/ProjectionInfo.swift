@@ -42,10 +42,14 @@ final class ProjectionInfo: @unchecked Sendable {
             }
             return true
         }
-        if found.isEmpty { misuse("No properties are defined for the projection '\(type)'. Did you remember to mark them with '@Projected'?") }
+        if found.isEmpty {
+            misuse("No properties are defined for the projection '\(type)'. Did you remember to mark them with '@Projected'?")
+        }
         properties = found.map { name, keyPath in
             let paths = Tracing.trace(keyPath, from: root).paths
-            if paths.isEmpty { misuse("The projected property '\(type).\(name)' must be a part of Realm object '\(root.className())'.") }
+            if paths.isEmpty {
+                misuse("The projected property '\(type).\(name)' must be a part of Realm object '\(root.className())'.")
+            }
             return Property(name: name, paths: paths, keyPath: keyPath)
         }
     }
@@ -73,4 +77,6 @@ extension Tracing {
 }
 
 /// The name of the root's property that a property of a projection shows; of a longer path the names joined by dots.
-public func _name<O: ObjectBase, T>(for keyPath: PartialKeyPath<T>) -> String where T: Projection<O> { Tracing.path(keyPath, projecting: T.self) }
+public func _name<O: ObjectBase, T>(for keyPath: PartialKeyPath<T>) -> String where T: Projection<O> {
+    Tracing.path(keyPath, projecting: T.self)
+}

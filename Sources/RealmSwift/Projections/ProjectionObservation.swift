@@ -29,7 +29,8 @@ extension ProjectionObservable {
     ) async -> NotificationToken {
         let request = PlacedObservation.request(
             self, unavailable: { PlacedObservation.call(block, actor, ObjectChange(unavailable: $0)) },
-            register: { projection, session in projection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) } })
+            register: { projection, session in projection.register(session, keyPaths) { PlacedObservation.call(block, actor, $0) }
+            })
         return await PlacedObservation.begin(request, on: actor)
     }
 
@@ -51,7 +52,9 @@ extension ProjectionObservable {
         }
     }
 
-    private func register(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (ObjectChange<Self>) -> Void) -> Observation {
+    private func register(_ session: Session, _ keyPaths: [String]?, _ block: @escaping (ObjectChange<Self>) -> Void)
+        -> Observation
+    {
         let info = ProjectionInfo.of(self, root: Root.self)
         var paths = info.properties.flatMap(\.paths)
         if let keyPaths, !keyPaths.isEmpty {
@@ -65,8 +68,10 @@ extension ProjectionObservable {
             let changed = Set(change.paths.compactMap { texts[$0] })
             let properties = info.properties.filter { !changed.isDisjoint(with: $0.paths) }.map { property in
                 var old: Any?
-                if property.paths.count == 1, let path = change.paths.first(where: { texts[$0] == property.paths[0] }), path.steps.count == 1,
-                    let value = change.oldValues[path.steps[0].column] {
+                if property.paths.count == 1, let path = change.paths.first(where: { texts[$0] == property.paths[0] }),
+                    path.steps.count == 1,
+                    let value = change.oldValues[path.steps[0].column]
+                {
                     old = _Stored(value, in: session).dynamicValue
                 }
                 let new = property.value(of: rootObject)

@@ -20,8 +20,8 @@ struct Aggregation {
         self.type = type
     }
 
-    /// Null and not-a-number are left out (query-language 7), and in the sum of AnyRealmValues what is no number; the least and the
-    /// greatest of these are those of the order in which they are sorted.
+    /// Null and not-a-number are left out (query-language 7), and in the sum of AnyRealmValues what is no number; the least and
+    /// the greatest of these are those of the order in which they are sorted.
     mutating func add(_ value: Mixed) {
         switch value {
         case .null: return
@@ -91,13 +91,17 @@ extension _CollectionCore {
             Aggregation.check(kind, type, name ?? "self")
             aggregation = Aggregation(kind, type)
             for element in elements {
-                let value = name.map { name in (element._toStored().dynamicValue as? ObjectBase)?.value(forKey: name) } ?? element._toStored().dynamicValue
+                let value =
+                    name.map { name in (element._toStored().dynamicValue as? ObjectBase)?.value(forKey: name) }
+                    ?? element._toStored().dynamicValue
                 if let stored = value.flatMap({ ValueInput.convertMixed($0) })?.plain { aggregation.add(stored) }
             }
         default:
             let core = results()
             let property = name.map { name -> ManagedProperty in
-                guard let property = core.type?.property(name) else { misuse("Invalid property name '\(name)' for class '\(core.type?.name ?? "\(Element.self)")'.") }
+                guard let property = core.type?.property(name) else {
+                    misuse("Invalid property name '\(name)' for class '\(core.type?.name ?? "\(Element.self)")'.")
+                }
                 return property
             }
             let type = property?.property.type ?? Element._elementShape.type
@@ -133,12 +137,13 @@ extension Aggregate {
     static func convert<T>(_ value: Mixed, to type: T.Type) -> T? {
         if value == .null { return nil }
         if type == Any.self || type == NSNumber.self {
-            let number: NSNumber? = switch value {
-            case .int(let v): NSNumber(value: v)
-            case .double(let v): NSNumber(value: v)
-            case .float(let v): NSNumber(value: v)
-            default: nil
-            }
+            let number: NSNumber? =
+                switch value {
+                case .int(let v): NSNumber(value: v)
+                case .double(let v): NSNumber(value: v)
+                case .float(let v): NSNumber(value: v)
+                default: nil
+                }
             if let number = number as? T { return number }
         }
         guard let wanted = type as? any _Storable.Type else { return _Stored(value).dynamicValue as? T }
@@ -148,19 +153,20 @@ extension Aggregate {
     private static func from<S: _Storable>(_ value: Mixed, _ type: S.Type) -> S? {
         guard let discoverable = type as? any _RealmSchemaDiscoverable.Type else { return S._fromOptional(_Stored(value)) }
         let wanted = discoverable._shape.type
-        let converted: Mixed = switch (wanted, value) {
-        case (.int, .double(let v)): Int64(exactly: v.rounded(.towardZero)).map { .int($0) } ?? .null
-        case (.float, .double(let v)): .float(Float(v))
-        case (.double, .float(let v)): .double(Double(v))
-        case (.double, .int(let v)): .double(Double(v))
-        case (.float, .int(let v)): .float(Float(v))
-        case (.double, .decimal(let v)): .double(v.doubleValue)
-        case (.float, .decimal(let v)): .float(Float(v.doubleValue))
-        case (.decimal128, .int(let v)): .decimal(Decimal128Bits(v))
-        case (.decimal128, .double(let v)): .decimal(Decimal128Bits(v))
-        case (.decimal128, .float(let v)): .decimal(Decimal128Bits(v))
-        default: value
-        }
+        let converted: Mixed =
+            switch (wanted, value) {
+            case (.int, .double(let v)): Int64(exactly: v.rounded(.towardZero)).map { .int($0) } ?? .null
+            case (.float, .double(let v)): .float(Float(v))
+            case (.double, .float(let v)): .double(Double(v))
+            case (.double, .int(let v)): .double(Double(v))
+            case (.float, .int(let v)): .float(Float(v))
+            case (.double, .decimal(let v)): .double(v.doubleValue)
+            case (.float, .decimal(let v)): .float(Float(v.doubleValue))
+            case (.decimal128, .int(let v)): .decimal(Decimal128Bits(v))
+            case (.decimal128, .double(let v)): .decimal(Decimal128Bits(v))
+            case (.decimal128, .float(let v)): .decimal(Decimal128Bits(v))
+            default: value
+            }
         return S._fromOptional(_Stored(converted))
     }
 }

@@ -3,8 +3,8 @@ internal import SharedStore
 
 /// A point on the earth.
 ///
-/// To store one, make an embedded class with the properties `type: String` (= "Point") and `coordinates: List<Double>`: longitude,
-/// latitude and, if you like, altitude.
+/// To store one, make an embedded class with the properties `type: String` (= "Point") and `coordinates: List<Double>`:
+/// longitude, latitude and, if you like, altitude.
 public struct GeoPoint: Hashable, Sendable {
     public let latitude: Double
     public let longitude: Double

@@ -13,7 +13,9 @@ enum PredicateFormat {
     /// A condition and the orderings that may stand behind it (query-language 11).
     ///
     /// - Parameter session: where the arguments that are objects must be.
-    static func query(_ predicate: NSPredicate, _ session: Session) -> (predicate: QuerySyntax.Predicate, orderings: [QuerySyntax.Ordering]) {
+    static func query(_ predicate: NSPredicate, _ session: Session) -> (
+        predicate: QuerySyntax.Predicate, orderings: [QuerySyntax.Ordering]
+    ) {
         if let text = format(of: predicate) {
             let query = parse(text.text, text.arguments, session)
             return (query.predicate, query.orderings)
@@ -34,7 +36,9 @@ enum PredicateFormat {
         for value in [true, false] where predicate.isEqual(NSPredicate(value: value)) { return .always(value) }
         guard let text = format(of: predicate) else { misuse("Predicates with blocks cannot be used in queries") }
         let query = parse(text.text, text.arguments, session)
-        if !query.orderings.isEmpty { misuse("A predicate within another one cannot sort, be distinct or have a limit: \"\(text.text)\"") }
+        if !query.orderings.isEmpty {
+            misuse("A predicate within another one cannot sort, be distinct or have a limit: \"\(text.text)\"")
+        }
         return query.predicate
     }
 
@@ -63,11 +67,14 @@ enum PredicateFormat {
         if let region = value as? any GeoShape { return .region(region.region) }
         if let single = mixed(value, session) { return .value(single) }
         if let elements = ValueInput.elements(of: value) {
-            return .list(elements.map { element in
-                guard let element = ValueInput.unwrap(element) else { return .null }
-                guard let mixed = mixed(element, session) else { misuse("Invalid value '\(element)' of type '\(type(of: element))' in a predicate") }
-                return mixed
-            })
+            return .list(
+                elements.map { element in
+                    guard let element = ValueInput.unwrap(element) else { return .null }
+                    guard let mixed = mixed(element, session) else {
+                        misuse("Invalid value '\(element)' of type '\(type(of: element))' in a predicate")
+                    }
+                    return mixed
+                })
         }
         misuse("Invalid value '\(value)' of type '\(type(of: value))' in a predicate")
     }
@@ -95,12 +102,16 @@ extension NSPredicate {
     /// It can be used with the collections of this library only. What is wrong with the text shows when it is.
     public convenience init(format: String, _ args: Any?...) { self.init(format: format, argumentArray: args as [Any?]) }
 
-    public convenience init(format: String, argumentArray arguments: [Any]?) { self.init(format: format, argumentArray: (arguments ?? []).map { $0 as Any? }) }
+    public convenience init(format: String, argumentArray arguments: [Any]?) {
+        self.init(format: format, argumentArray: (arguments ?? []).map { $0 as Any? })
+    }
 
     convenience init(format: String, argumentArray arguments: [Any?]) {
         let text = PredicateText(text: format, arguments: arguments)
         self.init(block: { object, _ in
-            guard let probe = object as? PredicateFormat.Probe else { misuse("The predicate \"\(text.text)\" can only be used with collections of a Realm") }
+            guard let probe = object as? PredicateFormat.Probe else {
+                misuse("The predicate \"\(text.text)\" can only be used with collections of a Realm")
+            }
             probe.format = (text.text, text.arguments)
             return true
         })

@@ -15,7 +15,8 @@ public struct StringOptions: OptionSet, Sendable {
 ///
 ///     realm.objects(Person.self).where { $0.age >= 18 && $0.dogs.name.starts(with: "R") }
 ///
-/// Properties are reached as members, through links and collections too: a path through a collection is met by any of its elements.
+/// Properties are reached as members, through links and collections too: a path through a collection is met by any of its
+/// elements.
 @dynamicMemberLookup
 public struct Query<T> {
     let node: QueryNode
@@ -43,7 +44,8 @@ public struct Query<T> {
         var path = path
         for step in trace.steps {
             let shape = step.property.shape
-            path.parts.append(.name(step.property.columnName, isCollection: shape.collection != nil || shape.type == .linkingObjects))
+            path.parts.append(
+                .name(step.property.columnName, isCollection: shape.collection != nil || shape.type == .linkingObjects))
             path.isMap = shape.collection == .map
         }
         return Query<V>(.path(path))
@@ -54,17 +56,22 @@ public struct Query<T> {
     }
 
     fileprivate func compare<U>(_ operation: String, _ other: Query<U>, _ options: StringOptions = []) -> Query<Bool> {
-        if case .path(let a) = node, case .path(let b) = other.node, a.isMany, b.isMany { misuse("Comparing two collection columns is not permitted.") }
+        if case .path(let a) = node, case .path(let b) = other.node, a.isMany, b.isMany {
+            misuse("Comparing two collection columns is not permitted.")
+        }
         return Query<Bool>(.comparison(node, operation, other.node, options: options.text))
     }
 
     /// Mapped types that are stored as embedded objects are equal when all their properties are.
     fileprivate func equal(_ value: T) -> Query<Bool> {
-        if let storable = value as? any _Storable, case .object(let object) = storable._toStored().content, object is EmbeddedObject, object.block == nil {
+        if let storable = value as? any _Storable, case .object(let object) = storable._toStored().content,
+            object is EmbeddedObject, object.block == nil
+        {
             var condition: QueryNode?
             for property in ClassInfo.of(type(of: object)).stored {
-                let part = QueryNode.comparison(.path(path.appending(.name(property.columnName, isCollection: false))), "==",
-                                                .constant(object.value(forKey: property.name)), options: "")
+                let part = QueryNode.comparison(
+                    .path(path.appending(.name(property.columnName, isCollection: false))), "==",
+                    .constant(object.value(forKey: property.name)), options: "")
                 condition = condition.map { .and($0, part) } ?? part
             }
             return Query<Bool>(condition ?? .constant(true))
@@ -108,12 +115,16 @@ public struct Query<T> {
 }
 
 extension Query where T: OptionalProtocol {
-    public subscript<V>(dynamicMember member: KeyPath<T.Wrapped, V>) -> Query<V> where T.Wrapped: ObjectBase { self.member(member, T.Wrapped.self) }
+    public subscript<V>(dynamicMember member: KeyPath<T.Wrapped, V>) -> Query<V> where T.Wrapped: ObjectBase {
+        self.member(member, T.Wrapped.self)
+    }
 }
 
 extension Query where T: RealmCollection {
     /// The property of any of the elements.
-    public subscript<V>(dynamicMember member: KeyPath<T.Element, V>) -> Query<V> where T.Element: ObjectBase { self.member(member, T.Element.self) }
+    public subscript<V>(dynamicMember member: KeyPath<T.Element, V>) -> Query<V> where T.Element: ObjectBase {
+        self.member(member, T.Element.self)
+    }
     /// The number of elements.
     public var count: Query<Int> { aggregate("@count") }
 }
@@ -153,12 +164,18 @@ extension Query where T: _HasPersistedType, T.PersistedType: _QueryNumeric {
 
 extension Query where T: Comparable {
     public func contains(_ range: Range<T>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: false) }
-    public func contains(_ range: ClosedRange<T>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: true) }
+    public func contains(_ range: ClosedRange<T>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: true)
+    }
 }
 
 extension Query where T: OptionalProtocol, T.Wrapped: Comparable {
-    public func contains(_ range: Range<T.Wrapped>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: false) }
-    public func contains(_ range: ClosedRange<T.Wrapped>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: true) }
+    public func contains(_ range: Range<T.Wrapped>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: false)
+    }
+    public func contains(_ range: ClosedRange<T.Wrapped>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: true)
+    }
 }
 
 // MARK: Logic
@@ -183,17 +200,26 @@ extension Optional: _QueryBinary where Wrapped: _Persistable, Wrapped.PersistedT
 
 extension Query where T: _HasPersistedType, T.PersistedType: _QueryString {
     /// `?` stands for one character, `*` for any number.
-    public func like(_ value: T, caseInsensitive: Bool = false) -> Query<Bool> { compare("LIKE", value, caseInsensitive ? .caseInsensitive : []) }
-    public func like<U>(_ column: Query<U>, caseInsensitive: Bool = false) -> Query<Bool> { compare("LIKE", column, caseInsensitive ? .caseInsensitive : []) }
+    public func like(_ value: T, caseInsensitive: Bool = false) -> Query<Bool> {
+        compare("LIKE", value, caseInsensitive ? .caseInsensitive : [])
+    }
+    public func like<U>(_ column: Query<U>, caseInsensitive: Bool = false) -> Query<Bool> {
+        compare("LIKE", column, caseInsensitive ? .caseInsensitive : [])
+    }
 }
 
 extension Query where T: _HasPersistedType, T.PersistedType: _QueryBinary {
     public func contains(_ value: T, options: StringOptions = []) -> Query<Bool> { compare("CONTAINS", value, options) }
-    public func contains<U>(_ column: Query<U>, options: StringOptions = []) -> Query<Bool> where U: _Persistable, U.PersistedType: _QueryBinary { compare("CONTAINS", column, options) }
+    public func contains<U>(_ column: Query<U>, options: StringOptions = []) -> Query<Bool>
+    where U: _Persistable, U.PersistedType: _QueryBinary { compare("CONTAINS", column, options) }
     public func starts(with value: T, options: StringOptions = []) -> Query<Bool> { compare("BEGINSWITH", value, options) }
-    public func starts<U>(with column: Query<U>, options: StringOptions = []) -> Query<Bool> { compare("BEGINSWITH", column, options) }
+    public func starts<U>(with column: Query<U>, options: StringOptions = []) -> Query<Bool> {
+        compare("BEGINSWITH", column, options)
+    }
     public func ends(with value: T, options: StringOptions = []) -> Query<Bool> { compare("ENDSWITH", value, options) }
-    public func ends<U>(with column: Query<U>, options: StringOptions = []) -> Query<Bool> { compare("ENDSWITH", column, options) }
+    public func ends<U>(with column: Query<U>, options: StringOptions = []) -> Query<Bool> {
+        compare("ENDSWITH", column, options)
+    }
     public func equals(_ value: T, options: StringOptions = []) -> Query<Bool> { compare("==", value, options) }
     public func equals<U>(_ column: Query<U>, options: StringOptions = []) -> Query<Bool> { compare("==", column, options) }
     public func notEquals(_ value: T, options: StringOptions = []) -> Query<Bool> { compare("!=", value, options) }
@@ -214,7 +240,9 @@ extension Query where T: RealmCollection {
     public func contains(_ value: T.Element) -> Query<Bool> {
         Query<Bool>(.comparison(.constant(value), "IN", QueryNode.whole(path), options: ""))
     }
-    public func containsAny<U: Sequence>(in collection: U) -> Query<Bool> where U.Element == T.Element { compare("IN", Array(collection)) }
+    public func containsAny<U: Sequence>(in collection: U) -> Query<Bool> where U.Element == T.Element {
+        compare("IN", Array(collection))
+    }
 
     /// Any of the elements is equal.
     public static func == (_ lhs: Query<T>, _ rhs: T.Element) -> Query<Bool> { lhs.compare("==", rhs) }
@@ -231,13 +259,21 @@ extension QueryNode {
 }
 
 extension Query where T: RealmCollection, T.Element: Comparable {
-    public func contains(_ range: Range<T.Element>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: false) }
-    public func contains(_ range: ClosedRange<T.Element>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: true) }
+    public func contains(_ range: Range<T.Element>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: false)
+    }
+    public func contains(_ range: ClosedRange<T.Element>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: true)
+    }
 }
 
 extension Query where T: RealmCollection, T.Element: OptionalProtocol, T.Element.Wrapped: Comparable {
-    public func contains(_ range: Range<T.Element.Wrapped>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: false) }
-    public func contains(_ range: ClosedRange<T.Element.Wrapped>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: true) }
+    public func contains(_ range: Range<T.Element.Wrapped>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: false)
+    }
+    public func contains(_ range: ClosedRange<T.Element.Wrapped>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: true)
+    }
 }
 
 extension Query where T: RealmCollection, T.Element.PersistedType: _QueryNumeric {
@@ -257,8 +293,12 @@ extension Query where T: RealmKeyedCollection {
     public var values: Query<T.Value> { Query<T.Value>(.path(path.appending(.members("@allValues")))) }
     public subscript(member: T.Key) -> Query<T.Value> { Query<T.Value>(.path(path.appending(.index(member._mapKey)))) }
     public var count: Query<Int> { aggregate("@count") }
-    public func contains(_ value: T.Value) -> Query<Bool> { Query<Bool>(.comparison(.constant(value), "IN", QueryNode.whole(path), options: "")) }
-    public func containsAny<U: Sequence>(in collection: U) -> Query<Bool> where U.Element == T.Value { compare("IN", Array(collection)) }
+    public func contains(_ value: T.Value) -> Query<Bool> {
+        Query<Bool>(.comparison(.constant(value), "IN", QueryNode.whole(path), options: ""))
+    }
+    public func containsAny<U: Sequence>(in collection: U) -> Query<Bool> where U.Element == T.Value {
+        compare("IN", Array(collection))
+    }
 }
 
 extension Query where T: RealmKeyedCollection, T.Key == String {
@@ -266,13 +306,21 @@ extension Query where T: RealmKeyedCollection, T.Key == String {
 }
 
 extension Query where T: RealmKeyedCollection, T.Value: Comparable {
-    public func contains(_ range: Range<T.Value>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: false) }
-    public func contains(_ range: ClosedRange<T.Value>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: true) }
+    public func contains(_ range: Range<T.Value>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: false)
+    }
+    public func contains(_ range: ClosedRange<T.Value>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: true)
+    }
 }
 
 extension Query where T: RealmKeyedCollection, T.Value: OptionalProtocol, T.Value.Wrapped: Comparable {
-    public func contains(_ range: Range<T.Value.Wrapped>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: false) }
-    public func contains(_ range: ClosedRange<T.Value.Wrapped>) -> Query<Bool> { self.range(range.lowerBound, range.upperBound, isClosed: true) }
+    public func contains(_ range: Range<T.Value.Wrapped>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: false)
+    }
+    public func contains(_ range: ClosedRange<T.Value.Wrapped>) -> Query<Bool> {
+        self.range(range.lowerBound, range.upperBound, isClosed: true)
+    }
 }
 
 extension Query where T: RealmKeyedCollection, T.Value.PersistedType: _QueryNumeric {
@@ -305,10 +353,18 @@ extension Query where T: RealmCollection, T.Element: PersistableEnum, T.Element.
 extension Query where T: RealmKeyedCollection, T.Value: PersistableEnum, T.Value.RawValue: RealmCollectionValue {
     public var rawValue: Query<Map<T.Key, T.Value.RawValue>> { retyped() }
 }
-extension Query where T: RealmCollection, T.Element: OptionalProtocol, T.Element.Wrapped: PersistableEnum, T.Element.Wrapped.RawValue: _RealmCollectionValueInsideOptional {
+extension Query
+where
+    T: RealmCollection, T.Element: OptionalProtocol, T.Element.Wrapped: PersistableEnum,
+    T.Element.Wrapped.RawValue: _RealmCollectionValueInsideOptional
+{
     public var rawValue: Query<AnyRealmCollection<T.Element.Wrapped.RawValue?>> { retyped() }
 }
-extension Query where T: RealmKeyedCollection, T.Value: OptionalProtocol, T.Value.Wrapped: PersistableEnum, T.Value.Wrapped.RawValue: _RealmCollectionValueInsideOptional {
+extension Query
+where
+    T: RealmKeyedCollection, T.Value: OptionalProtocol, T.Value.Wrapped: PersistableEnum,
+    T.Value.Wrapped.RawValue: _RealmCollectionValueInsideOptional
+{
     public var rawValue: Query<Map<T.Key, T.Value.Wrapped.RawValue?>> { retyped() }
 }
 extension Query where T: _HasPersistedType {

@@ -159,8 +159,10 @@ struct QueryText {
 
     /// Words of the language, which are property names only behind a `#` (query-language 1).
     private static let reserved: Set<String> = [
-        "and", "or", "not", "any", "all", "some", "none", "true", "false", "yes", "no", "null", "nil", "truepredicate", "falsepredicate", "subquery",
-        "geobox", "geocircle", "geopolygon", "obj", "self", "size", "first", "last", "in", "between", "contains", "like", "beginswith", "endswith",
+        "and", "or", "not", "any", "all", "some", "none", "true", "false", "yes", "no", "null", "nil", "truepredicate",
+        "falsepredicate", "subquery",
+        "geobox", "geocircle", "geopolygon", "obj", "self", "size", "first", "last", "in", "between", "contains", "like",
+        "beginswith", "endswith",
         "sort", "distinct", "limit", "text", "matches", "cast", "inf", "infinity", "nan", "oid", "uuid",
     ]
 
@@ -172,7 +174,9 @@ struct QueryText {
     }
 
     private mutating func subquery(_ inner: QueryNode) -> String {
-        guard let path = QueryText.collection(in: inner, behind: scopes.last?.prefix ?? []) else { misuse("Subqueries will only work when the query contains a collection of objects") }
+        guard let path = QueryText.collection(in: inner, behind: scopes.last?.prefix ?? []) else {
+            misuse("Subqueries will only work when the query contains a collection of objects")
+        }
         subqueryCount += 1
         let variable = "$col\(subqueryCount)"
         let outer = text(of: QueryKeyPath(parts: path, aggregate: nil)).replacingPrefix("ANY ", with: "")
@@ -195,7 +199,8 @@ struct QueryText {
             guard path.aggregate == nil, let found else { return nil }
             return Array(path.parts[...found])
         case .comparison(let a, _, let b, _): return collection(in: a, behind: prefix) ?? collection(in: b, behind: prefix)
-        case .between(let a, _, _), .not(let a), .subqueryCount(let a), .geoWithin(let a, _): return collection(in: a, behind: prefix)
+        case .between(let a, _, _), .not(let a), .subqueryCount(let a), .geoWithin(let a, _):
+            return collection(in: a, behind: prefix)
         case .and(let a, let b), .or(let a, let b): return collection(in: a, behind: prefix) ?? collection(in: b, behind: prefix)
         case .constant: return nil
         }
@@ -203,5 +208,7 @@ struct QueryText {
 }
 
 extension String {
-    fileprivate func replacingPrefix(_ prefix: String, with text: String) -> String { hasPrefix(prefix) ? text + dropFirst(prefix.count) : self }
+    fileprivate func replacingPrefix(_ prefix: String, with text: String) -> String {
+        hasPrefix(prefix) ? text + dropFirst(prefix.count) : self
+    }
 }

@@ -16,7 +16,9 @@
 }
 
 extension SortDescriptor: CustomStringConvertible {
-    public var description: String { "SortDescriptor (keyPath: \(keyPath), direction: \(ascending ? "ascending" : "descending"))" }
+    public var description: String {
+        "SortDescriptor (keyPath: \(keyPath), direction: \(ascending ? "ascending" : "descending"))"
+    }
 }
 
 extension SortDescriptor: ExpressibleByStringLiteral {

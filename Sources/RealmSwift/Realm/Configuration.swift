@@ -18,7 +18,8 @@ extension Realm {
         private static let shared = Mutex<Configuration?>(nil)
 
         public init(
-            fileURL: URL? = Configuration.defaultDirectory.appendingPathComponent("default.realm"), inMemoryIdentifier: String? = nil,
+            fileURL: URL? = Configuration.defaultDirectory.appendingPathComponent("default.realm"),
+            inMemoryIdentifier: String? = nil,
             encryptionKey: Data? = nil, readOnly: Bool = false, schemaVersion: UInt64 = 0, migrationBlock: MigrationBlock? = nil,
             deleteRealmIfMigrationNeeded: Bool = false, shouldCompactOnLaunch: CompactionCondition? = nil,
             objectTypes: [ObjectBase.Type]? = nil, seedFilePath: URL? = nil
@@ -59,7 +60,8 @@ extension Realm {
             }
         }
 
-        /// 64 random bytes: the file is encrypted with AES-256 and each page authenticated with HMAC-SHA-2. Whoever opens it must have them.
+        /// 64 random bytes: the file is encrypted with AES-256 and each page authenticated with HMAC-SHA-2. Whoever opens it must
+        /// have them.
         public var encryptionKey: Data? { didSet { check() } }
         /// The file must exist and fit the classes; nothing can be written. Allows files in folders without the right to write.
         public var readOnly: Bool = false { didSet { check() } }
@@ -69,7 +71,8 @@ extension Realm {
         public var migrationBlock: MigrationBlock?
         /// A file whose classes differ is deleted and made anew, without a migration.
         public var deleteRealmIfMigrationNeeded: Bool = false { didSet { check() } }
-        /// Asked at the first opening of the file in the process; true lets the file be compacted, unless another process has it open.
+        /// Asked at the first opening of the file in the process; true lets the file be compacted, unless another process has it
+        /// open.
         public var shouldCompactOnLaunch: CompactionCondition? { didSet { check() } }
         /// The classes of this Realm; nil: all of the process. Classes that they link to must be among them.
         public var objectTypes: [ObjectBase.Type]? { didSet { check() } }
@@ -84,24 +87,30 @@ extension Realm {
             }
         }
 
-        /// Runs when a file is new and has just got its classes: in the same write transaction, so that nobody sees the file without
-        /// what the block puts into it. It must not commit or cancel. Not for files that come from a seed.
+        /// Runs when a file is new and has just got its classes: in the same write transaction, so that nobody sees the file
+        /// without what the block puts into it. It must not commit or cancel. Not for files that come from a seed.
         public var initialDataBlock: (@Sendable (Realm) -> Void)?
 
         private func check() {
             for type in objectTypes ?? [] where !(type is Object.Type || type is EmbeddedObject.Type) {
                 misuse("Can't use '\(type)' as an object type: it is neither an Object nor an EmbeddedObject")
             }
-            if let encryptionKey, encryptionKey.count != 64 { misuse("Encryption key must be exactly 64 bytes long, not \(encryptionKey.count)") }
-            if schemaVersion == .max { misuse("Cannot set schema version to \(UInt64.max): it is reserved for files without one") }
-            if readOnly && deleteRealmIfMigrationNeeded { misuse("Cannot set both `readOnly` and `deleteRealmIfMigrationNeeded`") }
+            if let encryptionKey, encryptionKey.count != 64 {
+                misuse("Encryption key must be exactly 64 bytes long, not \(encryptionKey.count)")
+            }
+            if schemaVersion == .max {
+                misuse("Cannot set schema version to \(UInt64.max): it is reserved for files without one")
+            }
+            if readOnly && deleteRealmIfMigrationNeeded {
+                misuse("Cannot set both `readOnly` and `deleteRealmIfMigrationNeeded`")
+            }
             if readOnly && shouldCompactOnLaunch != nil { misuse("Cannot set both `readOnly` and `shouldCompactOnLaunch`") }
         }
 
         // MARK: Places
 
-        /// `$XDG_DATA_HOME/<program>`, or `$HOME/.local/share/<program>` where that is not set, or the same in the home directory that the
-        /// system knows of the user, where neither is. Made when a Realm in it is first opened.
+        /// `$XDG_DATA_HOME/<program>`, or `$HOME/.local/share/<program>` where that is not set, or the same in the home directory
+        /// that the system knows of the user, where neither is. Made when a Realm in it is first opened.
         public static var defaultDirectory: URL {
             let environment = ProcessInfo.processInfo.environment
             // Only absolute paths count, says the specification of base directories.
@@ -120,8 +129,10 @@ extension Realm.Configuration: CustomStringConvertible {
         func line(_ name: String, _ value: Any?) -> String { "\t\(name) = \(value.map { "\($0)" } ?? "(null)");\n" }
         return "Realm.Configuration {\n"
             + line("fileURL", fileURL?.absoluteString) + line("inMemoryIdentifier", inMemoryIdentifier)
-            + line("encryptionKey", encryptionKey.map { "<\($0.count) bytes>" }) + line("readOnly", readOnly) + line("schemaVersion", schemaVersion)
-            + line("migrationBlock", migrationBlock.map { _ in "<block>" }) + line("deleteRealmIfMigrationNeeded", deleteRealmIfMigrationNeeded)
+            + line("encryptionKey", encryptionKey.map { "<\($0.count) bytes>" }) + line("readOnly", readOnly)
+            + line("schemaVersion", schemaVersion)
+            + line("migrationBlock", migrationBlock.map { _ in "<block>" })
+            + line("deleteRealmIfMigrationNeeded", deleteRealmIfMigrationNeeded)
             + line("shouldCompactOnLaunch", shouldCompactOnLaunch.map { _ in "<block>" }) + line("dynamic", false)
             + line("customSchema", objectTypes.map { $0.map { $0.className() }.joined(separator: ", ") }) + "}"
     }

@@ -22,7 +22,8 @@ public enum LogLevel: UInt, Sendable, CaseIterable {
 
 /// What a message is about. Categories form a tree: a level that is set for one holds for those below it.
 public enum LogCategory: String, Sendable, CaseIterable {
-    case realm = "Realm", sdk = "Realm.SDK", storage = "Realm.Storage", transaction = "Realm.Storage.Transaction", query = "Realm.Storage.Query"
+    case realm = "Realm", sdk = "Realm.SDK", storage = "Realm.Storage", transaction = "Realm.Storage.Transaction", query =
+        "Realm.Storage.Query"
     case object = "Realm.Storage.Object", notification = "Realm.Storage.Notification"
 }
 
@@ -63,7 +64,9 @@ public final class Logger: Sendable {
     /// Sets the threshold of a category and of those below it.
     public func setLevel(_ level: LogLevel, for category: LogCategory) {
         levels.withLock { levels in
-            for other in LogCategory.allCases where other == category || other.rawValue.hasPrefix(category.rawValue + ".") { levels[other] = level }
+            for other in LogCategory.allCases where other == category || other.rawValue.hasPrefix(category.rawValue + ".") {
+                levels[other] = level
+            }
             highest.store(levels.values.map(\.rawValue).max() ?? 0, ordering: .relaxed)
         }
     }
@@ -97,7 +100,9 @@ public final class Logger: Sendable {
     }
 
     /// Sets the threshold of a category, and of those below it, in the shared logger.
-    public static func setLogLevel(_ level: LogLevel, for category: LogCategory = .realm) { shared.setLevel(level, for: category) }
+    public static func setLogLevel(_ level: LogLevel, for category: LogCategory = .realm) {
+        shared.setLevel(level, for: category)
+    }
 
     /// A message of the library.
     @inline(__always)

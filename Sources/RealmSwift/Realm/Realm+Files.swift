@@ -73,15 +73,18 @@ extension Session {
 
 /// The version of the schema that a file was last opened with.
 ///
-/// - Throws: `Realm.Error.fileNotFound` where there is no file, which is not made then; `.fail` where the file never was given a schema;
-///   `.invalidDatabase` where it is no Realm file or the key does not fit.
+/// - Throws: `Realm.Error.fileNotFound` where there is no file, which is not made then; `.fail` where the file never was given a
+///   schema; `.invalidDatabase` where it is no Realm file or the key does not fit.
 public func schemaVersionAtURL(_ fileURL: URL, encryptionKey: Data? = nil) throws -> UInt64 {
     var configuration = Realm.Configuration(fileURL: fileURL)
     configuration.encryptionKey = encryptionKey
     let path = fileURL.path
     do {
         let version = try FileSchemaVersion.read(path, RealmOpening.encryptionKey(configuration))
-        if version == -1 { throw Realm.Error(.fail, "Cannot get the schema version of the Realm at path '\(path)': it is not versioned.", path: path) }
+        if version == -1 {
+            throw Realm.Error(
+                .fail, "Cannot get the schema version of the Realm at path '\(path)': it is not versioned.", path: path)
+        }
         return UInt64(bitPattern: version)
     } catch {
         throw Realm.Error(opening: error, path: path)

@@ -22,20 +22,30 @@ extension Realm {
         for object in objects { add(object, update: update) }
     }
 
-    @available(*, unavailable, message: "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true.")
+    @available(
+        *, unavailable,
+        message:
+            "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true."
+    )
     public func add(_ object: Object, update: Bool) { fatalError() }
 
-    @available(*, unavailable, message: "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true.")
+    @available(
+        *, unavailable,
+        message:
+            "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true."
+    )
     public func add<S: Sequence>(_ objects: S, update: Bool) where S.Element: Object { fatalError() }
 
     private func requirePrimaryKey(_ type: SessionType, _ policy: UpdatePolicy) {
-        if policy != .error && type.primaryKey == nil { misuse("'\(type.name)' does not have a primary key and can not be updated") }
+        if policy != .error && type.primaryKey == nil {
+            misuse("'\(type.name)' does not have a primary key and can not be updated")
+        }
     }
 
     /// Makes a managed object from a dictionary by property name, an array in the order of the properties, or another object.
     ///
-    /// With a policy other than `.error` an object with the same primary key is updated: what the dictionary does not mention stays.
-    /// A managed object of this Realm is then returned as it is; of another Realm a deep copy is made.
+    /// With a policy other than `.error` an object with the same primary key is updated: what the dictionary does not mention
+    /// stays. A managed object of this Realm is then returned as it is; of another Realm a deep copy is made.
     @discardableResult
     public func create<T: Object>(_ type: T.Type, value: Any = [String: Any](), update: UpdatePolicy = .error) -> T {
         session.requireWriteTransaction()
@@ -108,7 +118,8 @@ extension Realm {
     /// All objects of a class, live. The order means nothing.
     public func objects<Element: RealmFetchable>(_ type: Element.Type) -> Results<Element> {
         session.checkConfinement()
-        // Of the class that was given, which may be a subclass of the one that the compiler knows: `for type in [Dog.self, Cat.self] as [Object.Type]`.
+        // Of the class that was given, which may be a subclass of the one that the compiler knows: `for type in [Dog.self,
+        // Cat.self] as [Object.Type]`.
         guard let model = type._elementShape.objectClass else { misuse("'\(type)' is no model class") }
         return Results(ResultsCore(session, .table(session.requireType(model).tableKey)))
     }
@@ -118,7 +129,8 @@ extension Realm {
         return Results(ResultsCore(session, .table(requireType(typeName).tableKey)))
     }
 
-    /// The object with the given primary key, or nil. A key of another type stops the process, and so does a class without primary key.
+    /// The object with the given primary key, or nil. A key of another type stops the process, and so does a class without
+    /// primary key.
     public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
         let type = session.type(of: type)
         if KeyType.self == Int.self, let row = find(type, withUnsafeBytes(of: key) { $0.loadUnaligned(as: Int.self) }) {
@@ -127,11 +139,14 @@ extension Realm {
         return find(type, key).map { unsafeDowncast(type.accessor($0, &_reference.spares), to: Element.self) }
     }
 
-    /// The row with an integer as its primary key. Nil where that has to be looked for in another way, `.some(nil)` where there is none.
+    /// The row with an integer as its primary key. Nil where that has to be looked for in another way, `.some(nil)` where there
+    /// is none.
     private func find(_ type: SessionType, _ key: Int) -> ObjectRow?? {
         if type.block.pointee.needsCheck(type.block.pointee.stamp) { session.checkConfinement() }
-        guard let table = type.table(), type.block.pointee.primaryKeySlot > 0, type.block.pointee.kinds[type.block.pointee.primaryKeySlot] == .int,
-              let column = type.block.pointee.columns[type.block.pointee.primaryKeySlot] else { return nil }
+        guard let table = type.table(), type.block.pointee.primaryKeySlot > 0,
+            type.block.pointee.kinds[type.block.pointee.primaryKeySlot] == .int,
+            let column = type.block.pointee.columns[type.block.pointee.primaryKeySlot]
+        else { return nil }
         return reading {
             guard let index = try SearchIndex(table, column) else { return nil }
             return .some(try index.firstRow(int: Int64(key)))

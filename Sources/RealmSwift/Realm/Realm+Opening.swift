@@ -49,7 +49,9 @@ extension Realm {
     /// Opens a Realm for an actor. It may be used by code that is isolated to the actor only.
     ///
     /// - Throws: `Realm.Error`; `CancellationError` where the task was cancelled.
-    public init<A: Actor>(configuration: Configuration = .defaultConfiguration, actor: A, downloadBeforeOpen: OpenBehavior = .never) async throws {
+    public init<A: Actor>(
+        configuration: Configuration = .defaultConfiguration, actor: A, downloadBeforeOpen: OpenBehavior = .never
+    ) async throws {
         self.init(try await RealmOpening.session(configuration, on: actor, downloadBeforeOpen))
     }
 
@@ -57,7 +59,8 @@ extension Realm {
     ///
     /// - Throws: `Realm.Error`; `CancellationError` where the task was cancelled.
     public static func open(
-        configuration: Configuration = .defaultConfiguration, _isolation actor: isolated any Actor = #isolation, downloadBeforeOpen: OpenBehavior = .never
+        configuration: Configuration = .defaultConfiguration, _isolation actor: isolated any Actor = #isolation,
+        downloadBeforeOpen: OpenBehavior = .never
     ) async throws -> Realm {
         Realm(try await RealmOpening.session(configuration, on: actor, downloadBeforeOpen))
     }
@@ -78,9 +81,10 @@ extension Realm {
             callbackQueue.async {
                 if task.isCancelled { return }
                 // The file stays open until the session holds it.
-                callback.value(withExtendedLifetime(prepared) {
-                    prepared.flatMap { _ in Result { try Realm(configuration: configuration, queue: callbackQueue) } }
-                })
+                callback.value(
+                    withExtendedLifetime(prepared) {
+                        prepared.flatMap { _ in Result { try Realm(configuration: configuration, queue: callbackQueue) } }
+                    })
             }
         }
         return task
@@ -105,10 +109,14 @@ public final class _CancellationFlag: Sendable {
 
 extension RealmOpening {
     /// The session of an actor.
-    static func session(_ configuration: Realm.Configuration, on actor: isolated any Actor, _ behavior: Realm.OpenBehavior) async throws -> Session {
+    static func session(_ configuration: Realm.Configuration, on actor: isolated any Actor, _ behavior: Realm.OpenBehavior)
+        async throws -> Session
+    {
         try Task.checkCancellation()
         var prepared: Prepared?
-        if behavior == .always || behavior == .once && !Realm.fileExists(for: configuration) { prepared = try await prepareElsewhere(configuration) }
+        if behavior == .always || behavior == .once && !Realm.fileExists(for: configuration) {
+            prepared = try await prepareElsewhere(configuration)
+        }
         try Task.checkCancellation()
         return try withExtendedLifetime(prepared) { try session(configuration, at: .of(actor)) }
     }

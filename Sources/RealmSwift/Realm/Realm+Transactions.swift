@@ -4,10 +4,11 @@ extension Realm {
     /// Runs `block` in a write transaction: all of its changes are stored, or none where it throws.
     ///
     /// A block that commits or cancels by itself ends the transaction.
-    /// - Parameter tokens: observers that are not told of the changes. They must be observers of this very session: those of other threads,
-    ///   queues and actors hear of every commit.
+    /// - Parameter tokens: observers that are not told of the changes. They must be observers of this very session: those of
+    ///   other threads, queues and actors hear of every commit.
     /// - Returns: what the block returns.
-    /// - Throws: what the block throws, after the transaction was undone; or `Realm.Error` where the transaction cannot begin or the commit fails.
+    /// - Throws: what the block throws, after the transaction was undone; or `Realm.Error` where the transaction cannot begin or
+    ///   the commit fails.
     @discardableResult
     public func write<Result>(withoutNotifying tokens: [NotificationToken] = [], _ block: () throws -> Result) throws -> Result {
         session.check(skipped: tokens)
@@ -26,9 +27,12 @@ extension Realm {
 
     /// Waits until nobody else writes to the file, then begins a write transaction at the newest version.
     ///
-    /// Where it cannot begin (a damaged file, more versions in use than the configuration allows) the process stops; `write` throws.
+    /// Where it cannot begin (a damaged file, more versions in use than the configuration allows) the process stops; `write`
+    /// throws.
     public func beginWrite() {
-        do { try session.beginWrite(isMovable: session.confinement.mayChangeThread) } catch { misuse("The write transaction cannot begin: \(error)") }
+        do { try session.beginWrite(isMovable: session.confinement.mayChangeThread) } catch {
+            misuse("The write transaction cannot begin: \(error)")
+        }
     }
 
     /// Makes the changes of the write transaction those of a new version of the file.

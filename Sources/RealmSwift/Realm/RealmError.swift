@@ -13,10 +13,12 @@ extension Realm {
 
         /// Stable numbers, those of the original.
         public enum Code: Int, Sendable, CaseIterable {
-            case fail = 1, fileAccess = 2, filePermissionDenied = 3, fileExists = 4, fileNotFound = 5, fileFormatUpgradeRequired = 6
+            case fail = 1, fileAccess = 2, filePermissionDenied = 3, fileExists = 4, fileNotFound = 5, fileFormatUpgradeRequired =
+                6
             case incompatibleLockFile = 8, addressSpaceExhausted = 9, schemaMismatch = 10, alreadyOpen = 12, invalidInput = 13
             case outOfDiskSpace = 14, incompatibleSession = 15, unsupportedFileFormatVersion = 16, multipleSyncAgents = 17
-            case subscriptionFailed = 18, fileOperationFailed = 19, invalidDatabase = 20, incompatibleHistories = 21, noSubscriptionForWrite = 22
+            case subscriptionFailed = 18, fileOperationFailed = 19, invalidDatabase = 20, incompatibleHistories = 21,
+                noSubscriptionForWrite = 22
         }
 
         public static let errorDomain = "io.realm"
@@ -43,15 +45,18 @@ extension Realm {
 
         public static let fail = Code.fail, fileAccess = Code.fileAccess, filePermissionDenied = Code.filePermissionDenied
         public static let fileExists = Code.fileExists, fileNotFound = Code.fileNotFound
-        public static let fileFormatUpgradeRequired = Code.fileFormatUpgradeRequired, incompatibleLockFile = Code.incompatibleLockFile
+        public static let fileFormatUpgradeRequired = Code.fileFormatUpgradeRequired,
+            incompatibleLockFile = Code.incompatibleLockFile
         public static let addressSpaceExhausted = Code.addressSpaceExhausted, schemaMismatch = Code.schemaMismatch
         public static let alreadyOpen = Code.alreadyOpen, invalidInput = Code.invalidInput, outOfDiskSpace = Code.outOfDiskSpace
-        public static let incompatibleSession = Code.incompatibleSession, unsupportedFileFormatVersion = Code.unsupportedFileFormatVersion
+        public static let incompatibleSession = Code.incompatibleSession,
+            unsupportedFileFormatVersion = Code.unsupportedFileFormatVersion
         public static let fileOperationFailed = Code.fileOperationFailed, invalidDatabase = Code.invalidDatabase
         public static let incompatibleHistories = Code.incompatibleHistories, multipleSyncAgents = Code.multipleSyncAgents
         public static let subscriptionFailed = Code.subscriptionFailed, noSubscriptionForWrite = Code.noSubscriptionForWrite
 
-        /// Errors are equal when their codes are. Without this the operators for `NSError` and for all errors would be equally good.
+        /// Errors are equal when their codes are. Without this the operators for `NSError` and for all errors would be equally
+        /// good.
         public static func == (a: Realm.Error, b: Realm.Error) -> Bool { a.code == b.code }
         public static func != (a: Realm.Error, b: Realm.Error) -> Bool { a.code != b.code }
 

@@ -62,7 +62,8 @@ enum Confinement {
         }
     }
 
-    /// The number for the quick test; 0: it fits no thread, so that `isHere` decides. It also decides where the number is another one.
+    /// The number for the quick test; 0: it fits no thread, so that `isHere` decides. It also decides where the number is another
+    /// one.
     var threadNumber: UInt64 {
         switch self {
         case .thread(let number), .main(let number): number
@@ -87,7 +88,8 @@ enum Confinement {
     /// Where the caller runs, for a session without queue and actor.
     static var here: Confinement { isOnMain ? main : .thread(realm_current_thread_number()) }
 
-    /// The main place, for a caller that runs there. A worker that serves the main queue serves others too, so its number says nothing.
+    /// The main place, for a caller that runs there. A worker that serves the main queue serves others too, so its number says
+    /// nothing.
     static var main: Confinement { .main(thread: Thread.isMainThread ? realm_current_thread_number() : 0) }
 
     /// A serial queue. Nil where the caller does not run on it.

@@ -5,15 +5,15 @@ import Synchronization
 
 /// Runs blocks, in order, at the place that a session is bound to.
 ///
-/// - the main thread, queue or actor: by the main queue, which `RunLoop.main.run`, `dispatchMain` and an asynchronous main all serve
-///   (`RunLoop.main.perform` never runs under the latter);
+/// - the main thread, queue or actor: by the main queue, which `RunLoop.main.run`, `dispatchMain` and an asynchronous main all
+///   serve (`RunLoop.main.perform` never runs under the latter);
 /// - a serial queue: by the queue;
 /// - an actor: by one task that takes blocks from a stream; a task for each block would not keep their order;
-/// - a thread: by its run loop, while that runs. `perform` alone does not wake a sleeping loop, so it is woken besides; and a loop without
-///   any source would return at once, so it gets a timer that never fires.
+/// - a thread: by its run loop, while that runs. `perform` alone does not wake a sleeping loop, so it is woken besides; and a
+///   loop without any source would return at once, so it gets a timer that never fires.
 ///
-/// Worker threads of libdispatch have no run loop of their own that anybody would run, so a session that is opened there without naming
-/// the queue has no scheduler.
+/// Worker threads of libdispatch have no run loop of their own that anybody would run, so a session that is opened there without
+/// naming the queue has no scheduler.
 final class Scheduler: Sendable {
     private enum Way {
         case queue(DispatchQueue)
@@ -84,7 +84,8 @@ final class Scheduler: Sendable {
 
 /// The run loop of a thread, kept for waking it, until the thread ends.
 private final class LoopReference: @unchecked Sendable {
-    // Sendable: blocks may be added and the loop woken from any thread; the timer is only made and invalidated; the rest is behind a lock.
+    // Sendable: blocks may be added and the loop woken from any thread; the timer is only made and invalidated; the rest is
+    // behind a lock.
     private struct State {
         var blocks: [@Sendable () -> Void] = []
         var isOver = false

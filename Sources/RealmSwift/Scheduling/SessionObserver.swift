@@ -2,7 +2,8 @@
 enum SessionStep {
     /// A write transaction of its own was committed; observers with these tokens are not to be told.
     case commit(skipping: [NotificationToken])
-    /// A write transaction began at a version that others have made. It runs while the observer is told, and has changed nothing yet.
+    /// A write transaction began at a version that others have made. It runs while the observer is told, and has changed nothing
+    /// yet.
     case beganWrite
     /// By `refresh`, or by itself after a commit of somebody else.
     case refresh

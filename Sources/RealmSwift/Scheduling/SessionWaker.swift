@@ -27,7 +27,9 @@ final class SessionWaker: @unchecked Sendable {
 
     /// As `wake`, where the newest version is not the session's. At the session's place only.
     func wakeIfBehind() {
-        guard let session, session.autorefresh, session.writer == nil, let version = session.currentReader?.version else { return }
+        guard let session, session.autorefresh, session.writer == nil, let version = session.currentReader?.version else {
+            return
+        }
         if let newest = try? session.origin.newestVersion(), newest > version { wake() }
     }
 
@@ -39,7 +41,8 @@ final class SessionWaker: @unchecked Sendable {
         withExtendedLifetime(left) {}
     }
 
-    /// Runs a block with the session at its place; does nothing, and drops the block, where the session or its place is gone by then.
+    /// Runs a block with the session at its place; does nothing, and drops the block, where the session or its place is gone by
+    /// then.
     func schedule(_ block: @escaping @Sendable (Session) -> Void) {
         scheduler.schedule { [self] in
             if let session { block(session) }

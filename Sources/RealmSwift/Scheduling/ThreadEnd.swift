@@ -2,8 +2,8 @@ internal import CShims
 
 /// The sessions of a thread that hear of commits, for the moment when the thread ends.
 ///
-/// Tokens and asynchronous writes may keep a session longer than the thread that it belongs to lives. Nobody can use it then, nor end
-/// what it waits for: so the thread closes it as its last act, which lets go of the version that it read, and of the file.
+/// Tokens and asynchronous writes may keep a session longer than the thread that it belongs to lives. Nobody can use it then, nor
+/// end what it waits for: so the thread closes it as its last act, which lets go of the version that it read, and of the file.
 enum ThreadEnd {
     private final class List {
         struct Entry {

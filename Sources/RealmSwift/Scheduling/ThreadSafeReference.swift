@@ -43,8 +43,8 @@ public final class _Ticket<Confined: ThreadConfined>: @unchecked Sendable {
 extension Realm {
     /// The value that a reference refers to, for this Realm; nil where it was deleted meanwhile.
     ///
-    /// The Realm first goes to the newest version if it is behind the reference's. A reference that was resolved before, or that belongs to
-    /// another file, stops the process.
+    /// The Realm first goes to the newest version if it is behind the reference's. A reference that was resolved before, or that
+    /// belongs to another file, stops the process.
     public func resolve<Confined>(_ reference: ThreadSafeReference<Confined>) -> Confined? {
         if session.isFrozen { misuse("Cannot resolve a thread safe reference within a frozen Realm.") }
         session.checkConfinement()
@@ -115,7 +115,9 @@ extension Session {
         live.checkConfinement()
         let frozen = $freezesCommittedState.withValue(true) { value.freeze() }
         guard let session = frozen.realm?.session, !frozen.isInvalidated else {
-            misuse("Cannot construct a reference to an object that was created in the write transaction which is still running: commit it first.")
+            misuse(
+                "Cannot construct a reference to an object that was created in the write transaction which is still running: commit it first."
+            )
         }
         return (frozen, session)
     }

@@ -12,8 +12,8 @@ public typealias MigrationObjectEnumerateBlock = (_ oldObject: MigrationObject?,
 
 /// What a migration block works with: the objects of the file before and after.
 ///
-/// Added properties are there and hold their defaults; removed ones can be read from the old objects. Primary keys may be changed;
-/// at the end they must be unique.
+/// Added properties are there and hold their defaults; removed ones can be read from the old objects. Primary keys may be
+/// changed; at the end they must be unique.
 public final class Migration {
     /// The classes that the file has, with the names of columns.
     public let oldSchema: Schema
@@ -44,7 +44,9 @@ public final class Migration {
         let old = oldSession.type(named: typeName), new = newSession.type(named: typeName)
         attempt {
             try context.enumerateObjects(typeName) { oldRow, newKey in
-                block(oldRow.flatMap { old?.makeDynamicAccessor($0.key) as? DynamicObject }, newKey.flatMap { new?.makeDynamicAccessor($0) as? DynamicObject })
+                block(
+                    oldRow.flatMap { old?.makeDynamicAccessor($0.key) as? DynamicObject },
+                    newKey.flatMap { new?.makeDynamicAccessor($0) as? DynamicObject })
             }
         }
     }
@@ -52,7 +54,9 @@ public final class Migration {
     /// Makes an object of the new schema.
     @discardableResult
     public func create(_ typeName: String, value: Any = [Any]()) -> MigrationObject {
-        guard newSchema[typeName] != nil, let type = newSession.type(named: typeName) else { misuse("Object type '\(typeName)' is not in the new schema of the migration.") }
+        guard newSchema[typeName] != nil, let type = newSession.type(named: typeName) else {
+            misuse("Object type '\(typeName)' is not in the new schema of the migration.")
+        }
         return unsafeDowncast(type.makeDynamicAccessor(newSession.create(type, value, .error)), to: DynamicObject.self)
     }
 

@@ -34,14 +34,16 @@ internal import SharedStore
     }
 
     init(_ info: ClassInfo) {
-        self.init(className: info.name, objectClass: info.type, isEmbedded: info.type.isEmbedded(),
-                  properties: info.properties.map { Property($0) }, primaryKey: info.properties.first { $0.isPrimaryKey }?.name)
+        self.init(
+            className: info.name, objectClass: info.type, isEmbedded: info.type.isEmbedded(),
+            properties: info.properties.map { Property($0) }, primaryKey: info.properties.first { $0.isPrimaryKey }?.name)
     }
 
     public subscript(propertyName: String) -> Property? { properties.first { $0.name.isSame(as: propertyName) } }
 
     public static func == (a: ObjectSchema, b: ObjectSchema) -> Bool {
-        a.className.isSame(as: b.className) && a.isEmbedded == b.isEmbedded && a.properties == b.properties && a.primaryKeyProperty == b.primaryKeyProperty
+        a.className.isSame(as: b.className) && a.isEmbedded == b.isEmbedded && a.properties == b.properties
+            && a.primaryKeyProperty == b.primaryKeyProperty
     }
 
     public var description: String {
@@ -82,7 +84,9 @@ internal import SharedStore
         isSet = shape.collection == .set
         isMap = shape.collection == .map
         isIndexed = info.isIndexed
-        isOptional = shape.type == .any || (shape.type == .object && (shape.collection == nil || shape.collection == .map)) || shape.isOptional
+        isOptional =
+            shape.type == .any || (shape.type == .object && (shape.collection == nil || shape.collection == .map))
+            || shape.isOptional
         objectClassName = shape.objectClass?.className()
         isPrimaryKey = info.isPrimaryKey
         originProperty = info.originProperty
@@ -90,7 +94,10 @@ internal import SharedStore
     }
 
     /// A property that is known from a file.
-    init(name: String, type: PropertyType, collection: _PropertyShape.Collection?, isOptional: Bool, isIndexed: Bool, isPrimaryKey: Bool, objectClassName: String?) {
+    init(
+        name: String, type: PropertyType, collection: _PropertyShape.Collection?, isOptional: Bool, isIndexed: Bool,
+        isPrimaryKey: Bool, objectClassName: String?
+    ) {
         self.name = name
         columnName = name
         self.type = type
@@ -120,7 +127,8 @@ internal import SharedStore
 
     /// As messages about schemas name the type.
     var typeName: String {
-        let element = objectClassName.map { type == .object || type == .linkingObjects ? "<\($0)>" : type.description } ?? type.description
+        let element =
+            objectClassName.map { type == .object || type == .linkingObjects ? "<\($0)>" : type.description } ?? type.description
         let value = element + (isOptional && type != .any && type != .object ? "?" : "")
         if type == .linkingObjects { return "linking objects\(element)" }
         return isArray ? "array<\(value)>" : isSet ? "set<\(value)>" : isMap ? "dictionary<string, \(value)>" : value

@@ -7,11 +7,13 @@ public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadC
     var count: Int { get }
 
     /// See `RealmCollection.observe(keyPaths:on:_:)`.
-    func observe(keyPaths: [String]?, on queue: DispatchQueue?, _ block: @escaping (SectionedResultsChange<Self>) -> Void) -> NotificationToken
+    func observe(keyPaths: [String]?, on queue: DispatchQueue?, _ block: @escaping (SectionedResultsChange<Self>) -> Void)
+        -> NotificationToken
 
     /// The same on an actor, which the block is isolated to.
     func observe<A: Actor>(
-        keyPaths: [String]?, on actor: A, _isolation: isolated (any Actor)?, _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
+        keyPaths: [String]?, on actor: A, _isolation: isolated (any Actor)?,
+        _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
     ) async -> NotificationToken
 }
 
@@ -68,7 +70,8 @@ public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadC
 
 extension SectionedResults: CustomStringConvertible {
     public var description: String {
-        "SectionedResults<\(SectionElement._elementShape.elementName)> (\n" + map { Description.indent($0.description) }.joined(separator: ",\n") + "\n)"
+        "SectionedResults<\(SectionElement._elementShape.elementName)> (\n"
+            + map { Description.indent($0.description) }.joined(separator: ",\n") + "\n)"
     }
 }
 
@@ -120,17 +123,22 @@ extension ResultsSection: Identifiable {}
 
 extension ResultsSection: CustomStringConvertible {
     public var description: String {
-        "\(key) (\n" + enumerated().map { "\t[\($0)] " + Description.indent(Description.text(ofAny: $1._toStored().dynamicValue)).dropFirst() }.joined(separator: ",\n") + "\n)"
+        "\(key) (\n"
+            + enumerated().map {
+                "\t[\($0)] " + Description.indent(Description.text(ofAny: $1._toStored().dynamicValue)).dropFirst()
+            }.joined(separator: ",\n") + "\n)"
     }
 }
 
 /// What happened to sections between two reports.
 ///
-/// Positions of deletions and modifications are those before the change, of insertions those after it. A section that is gone is in
-/// `sectionsToDelete` only; a new one is in `sectionsToInsert`, and its elements are insertions.
+/// Positions of deletions and modifications are those before the change, of insertions those after it. A section that is gone is
+/// in `sectionsToDelete` only; a new one is in `sectionsToInsert`, and its elements are insertions.
 @frozen public enum SectionedResultsChange<Collection> {
     case initial(Collection)
-    case update(Collection, deletions: [IndexPath], insertions: [IndexPath], modifications: [IndexPath], sectionsToInsert: IndexSet, sectionsToDelete: IndexSet)
+    case update(
+        Collection, deletions: [IndexPath], insertions: [IndexPath], modifications: [IndexPath], sectionsToInsert: IndexSet,
+        sectionsToDelete: IndexSet)
 }
 
 public typealias RealmSectionedResultsChange = SectionedResultsChange

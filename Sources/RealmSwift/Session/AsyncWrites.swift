@@ -3,12 +3,13 @@ import Synchronization
 
 /// The asynchronous write transactions of one session, in the order in which they were asked for.
 ///
-/// One after another gets its turn: the right to write is asked for without waiting, and when it comes the block runs at the session's
-/// place. A transaction that is committed asynchronously is visible at once; it is made durable on another thread, which then lets the
-/// next writer go on. With grouping the right to write is kept instead and the next block runs in it, so that one sync serves all.
+/// One after another gets its turn: the right to write is asked for without waiting, and when it comes the block runs at the
+/// session's place. A transaction that is committed asynchronously is visible at once; it is made durable on another thread,
+/// which then lets the next writer go on. With grouping the right to write is kept instead and the next block runs in it, so that
+/// one sync serves all.
 ///
-/// The place may itself be waiting, for somebody who waits for the right to write that was granted to it. So a right that is not used for a
-/// while is taken back where others want it, and asked for again.
+/// The place may itself be waiting, for somebody who waits for the right to write that was granted to it. So a right that is not
+/// used for a while is taken back where others want it, and asked for again.
 ///
 /// Used at the session's place only. While anything is under way the session is kept alive.
 final class AsyncWrites {
@@ -80,8 +81,8 @@ final class AsyncWrites {
         }
     }
 
-    /// A transaction of the session has ended otherwise than by an asynchronous commit. What went before it in the same group goes to the
-    /// disk; and those in line need the right to write again if the transaction did not wait in line.
+    /// A transaction of the session has ended otherwise than by an asynchronous commit. What went before it in the same group
+    /// goes to the disk; and those in line need the right to write again if the transaction did not wait in line.
     func ended(_ writer: any SessionWriter) {
         if isCommitting { return }
         if !unsynced.isEmpty { makeDurable(writer) }
@@ -112,7 +113,9 @@ final class AsyncWrites {
     /// The thread of the session ends. What was committed is made durable, nothing else happens any more.
     func placeEnds() {
         if let writer = group?.take() {
-            do { try writer.finish() } catch { Logger.log(.error, .transaction) { "asynchronous commits could not be made durable: \(error)" } }
+            do { try writer.finish() } catch {
+                Logger.log(.error, .transaction) { "asynchronous commits could not be made durable: \(error)" }
+            }
         }
         group = nil
         request = nil
@@ -307,7 +310,9 @@ final class AsyncWrites {
 
     func wait(_ id: UInt32, _ continuation: CheckedContinuation<Void, any Error>) {
         session.checkConfinement()
-        guard let index = pending.firstIndex(where: { $0.id == id }) else { return continuation.resume(throwing: CancellationError()) }
+        guard let index = pending.firstIndex(where: { $0.id == id }) else {
+            return continuation.resume(throwing: CancellationError())
+        }
         pending[index].work = .task(continuation)
         if index == 0, hasTurn {
             pending[index].work = .task(nil)
@@ -318,7 +323,9 @@ final class AsyncWrites {
 
     /// The task of `id` was cancelled; nothing happens where it has begun.
     func cancelTask(_ id: UInt32) {
-        guard let index = pending.firstIndex(where: { $0.id == id }), case .task(let continuation?) = pending[index].work else { return }
+        guard let index = pending.firstIndex(where: { $0.id == id }), case .task(let continuation?) = pending[index].work else {
+            return
+        }
         leave(id)
         continuation.resume(throwing: CancellationError())
     }

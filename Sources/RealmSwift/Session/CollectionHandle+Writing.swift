@@ -10,7 +10,8 @@ extension CollectionHandle {
         session.edit(identity.table, body)
     }
 
-    /// The position in the file of the element that users see at `index`: they differ where a list holds links to objects that are gone.
+    /// The position in the file of the element that users see at `index`: they differ where a list holds links to objects that
+    /// are gone.
     private func stored(_ index: Int) throws -> Int {
         guard let list = reader, list.elementType == .link, list.count != list.storedCount else { return index }
         return index == list.count ? list.storedCount : try list.storedPosition(index)
@@ -22,7 +23,9 @@ extension CollectionHandle {
 
     /// The class of the embedded objects that the collection holds; nil where it holds something else.
     private var embeddedType: SessionType? {
-        guard identity.salts.isEmpty, let column = type.table()?.column(identity.column), column.type == .link, let target = session.type(column.oppositeTable) else { return nil }
+        guard identity.salts.isEmpty, let column = type.table()?.column(identity.column), column.type == .link,
+            let target = session.type(column.oppositeTable)
+        else { return nil }
         return target.isEmbedded ? target : nil
     }
 
@@ -35,7 +38,9 @@ extension CollectionHandle {
         session.requireWriteTransaction()
         check(index, below: count + 1)
         if let embeddedType {
-            guard let object = session.newEmbedded(value, embeddedType) else { misuse("Cannot insert nil into a list of embedded objects") }
+            guard let object = session.newEmbedded(value, embeddedType) else {
+                misuse("Cannot insert nil into a list of embedded objects")
+            }
             var key = ObjectKey.null
             change { key = try $0.listInsertEmbedded(identity, stored(index)) }
             return session.fill(object, embeddedType, key, policy)
@@ -51,7 +56,9 @@ extension CollectionHandle {
         session.requireWriteTransaction()
         check(index, below: count)
         if let embeddedType {
-            guard let object = session.newEmbedded(value, embeddedType) else { misuse("Cannot put nil into a list of embedded objects") }
+            guard let object = session.newEmbedded(value, embeddedType) else {
+                misuse("Cannot put nil into a list of embedded objects")
+            }
             var key = ObjectKey.null
             change { key = try $0.listSetEmbedded(identity, stored(index)) }
             return session.fill(object, embeddedType, key, policy)
@@ -120,7 +127,9 @@ extension CollectionHandle {
         session.requireWriteTransaction()
         MapKeys.check(key)
         if let embeddedType, !value.isNull {
-            guard let object = session.newEmbedded(value, embeddedType) else { misuse("A map of embedded objects holds nothing else") }
+            guard let object = session.newEmbedded(value, embeddedType) else {
+                misuse("A map of embedded objects holds nothing else")
+            }
             var new = ObjectKey.null
             change { new = try $0.dictionarySetEmbedded(identity, key) }
             return session.fill(object, embeddedType, new, policy)

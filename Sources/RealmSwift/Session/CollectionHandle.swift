@@ -153,7 +153,9 @@ final class CollectionHandle: _Elements {
 
     /// The same collection in another session of the same file.
     func moved(to session: Session) -> CollectionHandle {
-        guard let type = session.type(identity.table) else { misuse("The class '\(type.name)' is not in the schema of the Realm") }
+        guard let type = session.type(identity.table) else {
+            misuse("The class '\(type.name)' is not in the schema of the Realm")
+        }
         return CollectionHandle(type, identity, kind)
     }
 
@@ -282,7 +284,8 @@ final class CollectionHandle: _Elements {
 
     /// The class of the objects that the collection holds; nil for a collection of values.
     var elementType: SessionType? {
-        guard identity.salts.isEmpty, let table = type.table(), let column = table.column(identity.column), column.type == .link else { return nil }
+        guard identity.salts.isEmpty, let table = type.table(), let column = table.column(identity.column), column.type == .link
+        else { return nil }
         return session.type(column.oppositeTable)
     }
 
@@ -342,7 +345,9 @@ final class CollectionHandle: _Elements {
     func values() -> [_Stored] {
         ready()
         guard let dictionary else { return [] }
-        return reading { try (0..<dictionary.count).map { index in try stored(dictionary.value(index)) { try dictionary.nestedKey(index) } } }
+        return reading {
+            try (0..<dictionary.count).map { index in try stored(dictionary.value(index)) { try dictionary.nestedKey(index) } }
+        }
     }
 
     /// Nil for an absent key.

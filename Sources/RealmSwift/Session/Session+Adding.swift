@@ -25,7 +25,9 @@ final class AddingPlan {
         for property in type.properties where property.property.index >= 0 {
             let declared = info.properties[property.property.index]
             guard let valueType = declared.wrapper.valueType else { return nil }
-            let isPlain = !property.isCollection && property.slot < ManagedProperty.computedSlots && property.property.type != .object && property.property.type != .any
+            let isPlain =
+                !property.isCollection && property.slot < ManagedProperty.computedSlots && property.property.type != .object
+                && property.property.type != .any
             let cell = Cell(type: valueType, offset: declared.offset, slot: property.slot)
             if property.property.isPrimaryKey {
                 primaryKey = cell
@@ -52,14 +54,22 @@ public struct _NewRow {
     @inline(__always)
     func set(int value: Int64, _ slot: Int) {
         if value == 0 && block.pointee.kinds[slot] == .int { return }
-        if block.pointee.kinds[slot] == .int, editor._withUnsafeGuaranteedRef({ $0.setIntInPlace(slot &- 1, cluster: cluster, row: row, of: key, to: value) }) { return }
+        if block.pointee.kinds[slot] == .int,
+            editor._withUnsafeGuaranteedRef({ $0.setIntInPlace(slot &- 1, cluster: cluster, row: row, of: key, to: value) })
+        {
+            return
+        }
         set(_Stored(.int(value)), slot)
     }
 
     @inline(__always)
     func set(bool value: Bool, _ slot: Int) {
         if block.pointee.kinds[slot] == .bool {
-            if !value || editor._withUnsafeGuaranteedRef({ $0.setIntInPlace(slot &- 1, cluster: cluster, row: row, of: key, to: 1) }) { return }
+            if !value
+                || editor._withUnsafeGuaranteedRef({ $0.setIntInPlace(slot &- 1, cluster: cluster, row: row, of: key, to: 1) })
+            {
+                return
+            }
         }
         set(_Stored(.bool(value)), slot)
     }
@@ -72,7 +82,10 @@ public struct _NewRow {
                 var value = value
                 let isDone = value.withUTF8 { bytes in
                     editor._withUnsafeGuaranteedRef { editor in
-                        reading { try editor.setStringInPlace(slot &- 1, cluster: cluster, row: row, of: key, to: UnsafeRawBufferPointer(bytes)) }
+                        reading {
+                            try editor.setStringInPlace(
+                                slot &- 1, cluster: cluster, row: row, of: key, to: UnsafeRawBufferPointer(bytes))
+                        }
                     }
                 }
                 if isDone { return }
@@ -84,8 +97,12 @@ public struct _NewRow {
     @inline(never)
     func set(_ value: _Stored, _ slot: Int) {
         let type = block.pointee.type._withUnsafeGuaranteedRef { $0 }
-        guard let value = value.plain, type.table() != nil, slot < block.pointee.columnCount, let column = block.pointee.columns[slot] else {
-            misuse("The property '\(type.name).\(type.properties.first { $0.slot == slot }?.name ?? "#\(slot)")' does not exist in the Realm file.")
+        guard let value = value.plain, type.table() != nil, slot < block.pointee.columnCount,
+            let column = block.pointee.columns[slot]
+        else {
+            misuse(
+                "The property '\(type.name).\(type.properties.first { $0.slot == slot }?.name ?? "#\(slot)")' does not exist in the Realm file."
+            )
         }
         if _WriteTarget.isFresh(value, column) { return }
         type.session.checkSize(value)
@@ -112,9 +129,11 @@ extension Session {
         return type
     }
 
-    /// Makes an unmanaged object of exactly the class `type` one of the file by its plan. Nil where an object has its primary key already, which
-    /// is then in `existing`.
-    func addNew(_ object: ObjectBase, _ type: SessionType, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy, existing: inout ObjectKey) -> ObjectKey? {
+    /// Makes an unmanaged object of exactly the class `type` one of the file by its plan. Nil where an object has its primary key
+    /// already, which is then in `existing`.
+    func addNew(
+        _ object: ObjectBase, _ type: SessionType, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy, existing: inout ObjectKey
+    ) -> ObjectKey? {
         let editor = type.editor()
         writeDownCursors()
         _ = type.table()
@@ -147,12 +166,16 @@ extension Session {
         contentChanged()
         if !plan.others.isEmpty { addOthers(of: object, type, row.key, plan, policy) }
         type.place(object, row.key)
-        for (property, declared) in plan.others { declared.wrapper.manage(at: address + declared.offset, of: object, slot: UInt16(property.slot)) }
+        for (property, declared) in plan.others {
+            declared.wrapper.manage(at: address + declared.offset, of: object, slot: UInt16(property.slot))
+        }
         noteCreated(object)
         return row.key
     }
 
-    private func addOthers(of object: ObjectBase, _ type: SessionType, _ key: ObjectKey, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy) {
+    private func addOthers(
+        of object: ObjectBase, _ type: SessionType, _ key: ObjectKey, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy
+    ) {
         adding[ObjectIdentifier(object)] = key
         for (property, declared) in plan.others where property.slot < ManagedProperty.computedSlots {
             let target = _WriteTarget(type, key, property, policy == .modified ? .all : policy, isNew: true)
@@ -161,15 +184,17 @@ extension Session {
         adding[ObjectIdentifier(object)] = nil
     }
 
-    /// Remembers an object that this transaction made, to be invalidated where it is undone. Once nobody refers to one any more it need not be
-    /// remembered, so that a loop which makes many objects does not keep them all.
+    /// Remembers an object that this transaction made, to be invalidated where it is undone. Once nobody refers to one any more
+    /// it need not be remembered, so that a loop which makes many objects does not keep them all.
     func noteCreated(_ object: ObjectBase) {
         let last = createdAccessors.count &- 1
-        let isLastForgotten = last >= 0 && ModelRuntime.soleReferenceWord != 0 && createdAccessors.withUnsafeBytes { bytes in
-            // Without a reference of our own, which would be counted.
-            bytes.load(fromByteOffset: last &* MemoryLayout<ObjectBase>.stride, as: UnsafeRawPointer?.self)
-                .map { realm_count_word($0) == ModelRuntime.soleReferenceWord } ?? false
-        }
+        let isLastForgotten =
+            last >= 0 && ModelRuntime.soleReferenceWord != 0
+            && createdAccessors.withUnsafeBytes { bytes in
+                // Without a reference of our own, which would be counted.
+                bytes.load(fromByteOffset: last &* MemoryLayout<ObjectBase>.stride, as: UnsafeRawPointer?.self)
+                    .map { realm_count_word($0) == ModelRuntime.soleReferenceWord } ?? false
+            }
         if isLastForgotten { createdAccessors[last] = object } else { createdAccessors.append(object) }
     }
 }

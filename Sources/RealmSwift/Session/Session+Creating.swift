@@ -14,7 +14,9 @@ extension Session {
     /// mention get their default in a new object and stay as they are in an existing one.
     func create(_ type: SessionType, _ value: Any, _ policy: Realm.UpdatePolicy) -> ObjectKey {
         requireWriteTransaction()
-        if type.isEmbedded { misuse("Embedded objects of the class '\(type.name)' cannot be created by themselves: assign them to a property.") }
+        if type.isEmbedded {
+            misuse("Embedded objects of the class '\(type.name)' cannot be created by themselves: assign them to a property.")
+        }
         let original = original(value)
         if let original, let copy = copies[original] { return copy }
         var given: [String: Any?] = [:]
@@ -40,15 +42,21 @@ extension Session {
         var given: [String: Any?] = [:]
         let names = type.properties.filter { $0.slot < ManagedProperty.computedSlots }.map(\.name)
         ValueInput.forEachValue(of: input, type.name, names) { given.updateValue($1, forKey: $0) }
-        fill(type, key, given, sample: isNew ? type.info.map { ModelRuntime.make($0.type) } : nil, isNew ? .all : policy, nested: policy, isNew: isNew)
+        fill(
+            type, key, given, sample: isNew ? type.info.map { ModelRuntime.make($0.type) } : nil, isNew ? .all : policy,
+            nested: policy, isNew: isNew)
     }
 
     private func original(_ value: Any) -> Original? {
-        guard let value = ValueInput.unwrap(value), let object = ValueInput.object(value), let session = object.session, let type = object.managedType else { return nil }
+        guard let value = ValueInput.unwrap(value), let object = ValueInput.object(value), let session = object.session,
+            let type = object.managedType
+        else { return nil }
         return Original(session: ObjectIdentifier(session), table: type.tableKey, key: object.objectKey)
     }
 
-    private func primaryKeyValue(_ property: ManagedProperty, _ given: [String: Any?], _ sample: ObjectBase?, _ type: SessionType) -> Mixed {
+    private func primaryKeyValue(_ property: ManagedProperty, _ given: [String: Any?], _ sample: ObjectBase?, _ type: SessionType)
+        -> Mixed
+    {
         let input: Any?
         if let value = given[property.name] {
             input = value
@@ -59,17 +67,25 @@ extension Session {
             misuse("Missing value for property '\(type.name).\(property.name)'.")
         }
         let shape = DynamicInput.shape(of: property.property, self)
-        guard let value = ValueInput.convert(input, to: shape)?.plain else { misuse(ValueInput.message(input, shape, "\(type.name).\(property.name)")) }
+        guard let value = ValueInput.convert(input, to: shape)?.plain else {
+            misuse(ValueInput.message(input, shape, "\(type.name).\(property.name)"))
+        }
         return value
     }
 
     /// Writes given values; those that are missing come from `sample`, an unmanaged instance with defaults.
-    private func fill(_ type: SessionType, _ key: ObjectKey, _ given: [String: Any?], sample: ObjectBase?, _ policy: Realm.UpdatePolicy, nested: Realm.UpdatePolicy, isNew: Bool) {
-        for property in type.properties where property.slot < ManagedProperty.computedSlots && (!property.property.isPrimaryKey || isMigrating) {
+    private func fill(
+        _ type: SessionType, _ key: ObjectKey, _ given: [String: Any?], sample: ObjectBase?, _ policy: Realm.UpdatePolicy,
+        nested: Realm.UpdatePolicy, isNew: Bool
+    ) {
+        for property in type.properties
+        where property.slot < ManagedProperty.computedSlots && (!property.property.isPrimaryKey || isMigrating) {
             let target = _WriteTarget(type, key, property, policy, isNew: isNew)
             if let value = given[property.name] {
                 if !DynamicInput.write(value, to: target, nested: nested) {
-                    misuse(ValueInput.message(value, DynamicInput.shape(of: property.property, self), "\(type.name).\(property.name)"))
+                    misuse(
+                        ValueInput.message(
+                            value, DynamicInput.shape(of: property.property, self), "\(type.name).\(property.name)"))
                 }
             } else if let sample, let info = type.info {
                 let declared = info.properties[property.property.index]
@@ -110,7 +126,9 @@ enum DynamicInput {
 
         func stored(_ input: Any?) -> _Stored? {
             guard let objects else {
-                guard property.type == .any, let value = ValueInput.convert(input, to: shape) else { return ValueInput.convert(input, to: shape) }
+                guard property.type == .any, let value = ValueInput.convert(input, to: shape) else {
+                    return ValueInput.convert(input, to: shape)
+                }
                 return session.copyingForeignObjects(AnyRealmValue._from(value), nested)._toStored()
             }
             guard let input = ValueInput.unwrap(input) else { return property.isArray || property.isSet ? nil : .null }

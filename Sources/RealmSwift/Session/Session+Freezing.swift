@@ -13,7 +13,9 @@ extension Session {
             if writer == nil { _ = try currentGroup() }
             guard let reader = currentReader else { throw FormatError(ref: 0, "no version to freeze") }
             if let frozen = reader.frozen?.session { return frozen }
-            let frozen = try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none, isFrozen: true, reader: origin.freeze(reader))
+            let frozen = try Session(
+                origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: .none,
+                isFrozen: true, reader: origin.freeze(reader))
             reader.frozen = frozen.address
             return frozen
         }
@@ -29,7 +31,9 @@ extension Session {
     /// The live session of the same file at a place where the caller runs; it is opened where there is none.
     func sibling(at place: Confinement) throws -> Session {
         try origin.cache.session(at: place) {
-            try Session(origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: place, reader: origin.beginRead())
+            try Session(
+                origin: origin, configuration: configuration, schema: schema, classes: classes, confinement: place,
+                reader: origin.beginRead())
         }
     }
 }

@@ -18,7 +18,9 @@ extension Session {
         if isFrozen { misuse("Can't perform transactions on a frozen Realm") }
         if configuration.readOnly { misuse("Can't perform transactions on read-only Realms.") }
         if writer != nil { misuse("The Realm is already in a write transaction") }
-        if asyncWrites?.isRunningCompletion == true { misuse("Can't begin a write transaction inside the completion block of an asynchronous commit.") }
+        if asyncWrites?.isRunningCompletion == true {
+            misuse("Can't begin a write transaction inside the completion block of an asynchronous commit.")
+        }
     }
 
     /// Goes on in a write transaction: first to the version that it begins with, of which observers are told.
@@ -46,7 +48,9 @@ extension Session {
     /// Stops the process where an observer of another session is to be skipped.
     func check(skipped tokens: [NotificationToken]) {
         for case let token as ObserverToken in tokens where !token.mayBeSkipped(by: self) {
-            misuse("Incorrect Realm: only notifications for the Realm being modified can be skipped. Observers on other threads, queues and actors hear of every commit.")
+            misuse(
+                "Incorrect Realm: only notifications for the Realm being modified can be skipped. Observers on other threads, queues and actors hear of every commit."
+            )
         }
     }
 
@@ -154,7 +158,8 @@ extension Session {
         }
     }
 
-    /// The thread that the session belongs to ends, and calls this as its last act: what is left of the session can be used nowhere.
+    /// The thread that the session belongs to ends, and calls this as its last act: what is left of the session can be used
+    /// nowhere.
     func placeEnds() {
         if let writer {
             Logger.log(.warn, .transaction) { "A thread ended in a write transaction: its changes are undone." }
@@ -181,8 +186,8 @@ extension Session {
 extension Confinement {
     /// Whether a transaction that begins here, and that the caller ends by itself, may end on another thread.
     ///
-    /// Queues and actors have no thread of their own. Nor has the main actor once a program with an asynchronous main has suspended for the
-    /// first time, and such a program runs in a task from the start.
+    /// Queues and actors have no thread of their own. Nor has the main actor once a program with an asynchronous main has
+    /// suspended for the first time, and such a program runs in a task from the start.
     var mayChangeThread: Bool {
         switch self {
         case .none, .thread: false

@@ -16,7 +16,9 @@ extension Session {
     func prepare(_ value: _Stored, _ policy: Realm.UpdatePolicy) -> Prepared {
         switch value.content {
         case .plain(.link(let table, let key)):
-            if let session = value.session, session !== self { misuse("Object is already managed by another Realm. Use create instead to copy it into this Realm.") }
+            if let session = value.session, session !== self {
+                misuse("Object is already managed by another Realm. Use create instead to copy it into this Realm.")
+            }
             return Prepared(mixed: .link(table, key))
         case .plain(let mixed):
             checkSize(mixed)
@@ -35,17 +37,23 @@ extension Session {
 
     func checkSize(_ value: Mixed) {
         switch value {
-        case .string(let text) where text.utf8.count > Session.stringByteCountMax: misuse("String too big: \(text.utf8.count) bytes, \(Session.stringByteCountMax) are possible")
-        case .binary(let data) where data.count > Session.dataByteCountMax: misuse("Binary too big: \(data.count) bytes, \(Session.dataByteCountMax) are possible")
+        case .string(let text) where text.utf8.count > Session.stringByteCountMax:
+            misuse("String too big: \(text.utf8.count) bytes, \(Session.stringByteCountMax) are possible")
+        case .binary(let data) where data.count > Session.dataByteCountMax:
+            misuse("Binary too big: \(data.count) bytes, \(Session.dataByteCountMax) are possible")
         default: break
         }
     }
 
     /// Links go to objects of one class; an object of a subclass is one of another class.
     func checkTarget(_ prepared: Prepared, _ column: Column?) {
-        guard let column, column.type == .link, case .link(let table, _) = prepared.mixed, table != column.oppositeTable else { return }
+        guard let column, column.type == .link, case .link(let table, _) = prepared.mixed, table != column.oppositeTable else {
+            return
+        }
         let wanted = type(column.oppositeTable)?.name ?? "", given = type(table)?.name ?? ""
-        misuse("Object of type '\(given)' does not match the type '\(wanted)' of the property. Objects of a subclass are no objects of its base in a Realm.")
+        misuse(
+            "Object of type '\(given)' does not match the type '\(wanted)' of the property. Objects of a subclass are no objects of its base in a Realm."
+        )
     }
 
     /// Puts the elements of a collection into the new, empty one that `place` is.
@@ -118,15 +126,21 @@ extension Session {
     func newEmbedded(_ value: _Stored, _ type: SessionType) -> EmbeddedSource? {
         if value.isNull { return nil }
         if case .input(let input) = value.content { return .input(input) }
-        guard let object = value.object(as: type.info?.type ?? DynamicObject.self) else { misuse("An embedded object of the class '\(type.name)' is expected") }
-        if object.schemaName != type.name { misuse("An embedded object of the class '\(type.name)' is expected, not of '\(object.schemaName)'") }
+        guard let object = value.object(as: type.info?.type ?? DynamicObject.self) else {
+            misuse("An embedded object of the class '\(type.name)' is expected")
+        }
+        if object.schemaName != type.name {
+            misuse("An embedded object of the class '\(type.name)' is expected, not of '\(object.schemaName)'")
+        }
         if object.block != nil { misuse("Can't set link to existing managed embedded object") }
         return .object(object)
     }
 
     /// What a new embedded object is to be made from, as it is now: it may be the object whose place that takes.
     func independent(_ value: _Stored, _ type: SessionType) -> _Stored {
-        guard case .input(let input) = value.content, let object = ValueInput.object(input), object.session === self, let model = type.info?.type else { return value }
+        guard case .input(let input) = value.content, let object = ValueInput.object(input), object.session === self,
+            let model = type.info?.type
+        else { return value }
         let copy = ModelRuntime.make(model)
         ValueInput.populate(copy, with: object)
         return _Stored(.object(copy))
@@ -139,11 +153,20 @@ extension Session {
         }
     }
 
-    private func writeEmbedded(_ value: _Stored, to column: Column, of key: ObjectKey, in type: SessionType, _ target: SessionType, _ policy: Realm.UpdatePolicy) {
+    private func writeEmbedded(
+        _ value: _Stored, to column: Column, of key: ObjectKey, in type: SessionType, _ target: SessionType,
+        _ policy: Realm.UpdatePolicy
+    ) {
         let present = reading { try type.table()?.find(key)?.link(column) }
-        if case .object(let object) = value.content, object.session === self, let present, object.objectKey == present.rawValue { return }
-        if case .input(let input) = value.content, let object = ValueInput.object(input), object.session === self, object.objectKey == present?.rawValue,
-           object.managedType === target { return }
+        if case .object(let object) = value.content, object.session === self, let present, object.objectKey == present.rawValue {
+            return
+        }
+        if case .input(let input) = value.content, let object = ValueInput.object(input), object.session === self,
+            object.objectKey == present?.rawValue,
+            object.managedType === target
+        {
+            return
+        }
         guard let object = newEmbedded(independent(value, target), target) else {
             if present == nil && policy == .modified { return }
             return edit(type.tableKey) { try $0.set(column, of: key, to: .null) }
@@ -183,7 +206,8 @@ extension Session {
             refuseExisting(type, object, plan, policy)
         } else if let primaryKey = type.primaryKey, let info = type.info {
             let declared = info.properties[primaryKey.property.index]
-            let value = ValueInput.convert(declared.wrapper.load(at: object.address(declared.offset)), to: declared.shape)?.plain ?? .null
+            let value =
+                ValueInput.convert(declared.wrapper.load(at: object.address(declared.offset)), to: declared.shape)?.plain ?? .null
             (key, isNew) = create(type, primaryKey: value, policy)
         } else {
             edit(type.tableKey) { key = try $0.createObject() }
@@ -216,12 +240,16 @@ extension Session {
 
     /// Writes the values of an unmanaged object to a row and makes the object its accessor.
     func fill(_ object: ObjectBase, _ type: SessionType, _ key: ObjectKey, _ policy: Realm.UpdatePolicy, isNew: Bool = true) {
-        guard let info = type.info, info.type == Swift.type(of: object) else { misuse("Object type '\(object.schemaName)' is not managed by the Realm") }
+        guard let info = type.info, info.type == Swift.type(of: object) else {
+            misuse("Object type '\(object.schemaName)' is not managed by the Realm")
+        }
         adding[ObjectIdentifier(object)] = key
         for property in type.properties where property.slot < ManagedProperty.computedSlots {
             if property.property.isPrimaryKey { continue }
             let declared = info.properties[property.property.index]
-            declared.wrapper.write(at: object.address(declared.offset), to: _WriteTarget(type, key, property, isNew && policy == .modified ? .all : policy, isNew: isNew))
+            declared.wrapper.write(
+                at: object.address(declared.offset),
+                to: _WriteTarget(type, key, property, isNew && policy == .modified ? .all : policy, isNew: isNew))
         }
         adding[ObjectIdentifier(object)] = nil
         type.place(object, key)
@@ -235,7 +263,9 @@ extension Session {
     /// Deletes an object and the embedded ones in it.
     func delete(_ object: ObjectBase) {
         requireWriteTransaction()
-        guard object.session === self, let type = object.managedType else { misuse("Can only delete an object from the Realm it belongs to.") }
+        guard object.session === self, let type = object.managedType else {
+            misuse("Can only delete an object from the Realm it belongs to.")
+        }
         if object.isInvalidated { misuse("Object has been deleted or invalidated.") }
         edit(type.tableKey) { try $0.deleteObject(ObjectKey(object.objectKey)) }
         // Should the deletion be undone, the object has to be fetched again.
@@ -261,7 +291,9 @@ public struct _WriteTarget {
     }
 
     private var column: Column {
-        guard let column = type.table()?.column(property.columnKey) else { misuse("The property '\(type.name).\(property.name)' does not exist in the Realm file.") }
+        guard let column = type.table()?.column(property.columnKey) else {
+            misuse("The property '\(type.name).\(property.name)' does not exist in the Realm file.")
+        }
         return column
     }
 

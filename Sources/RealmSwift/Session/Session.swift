@@ -47,7 +47,8 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var copies: [Original: ObjectKey] = [:]
     @exclusivity(unchecked) private var cachedQuerySchema: GroupQuerySchema?
     @exclusivity(unchecked) var autorefresh = true
-    /// By which others tell the session of commits; nil where it can only be asked: frozen, read-only, on a thread without run loop.
+    /// By which others tell the session of commits; nil where it can only be asked: frozen, read-only, on a thread without run
+    /// loop.
     @exclusivity(unchecked) private(set) var waker: SessionWaker?
     /// The schema version of the file when all columns of the classes were last found; nil: not looked at since the opening.
     @exclusivity(unchecked) var knownSchemaVersion: Int64?
@@ -61,8 +62,10 @@ final class Session: @unchecked Sendable {
     /// - Parameters:
     ///   - writer: a write transaction that is the caller's to end, in which the session works; see `endWriting`.
     ///   - reader: a version to begin with.
-    init(origin: SessionOrigin, configuration: Realm.Configuration, schema: Schema, classes: [ClassInfo], confinement: Confinement,
-         isFrozen: Bool = false, isMigrating: Bool = false, writer: (any SessionWriter)? = nil, reader: SessionReader) throws {
+    init(
+        origin: SessionOrigin, configuration: Realm.Configuration, schema: Schema, classes: [ClassInfo], confinement: Confinement,
+        isFrozen: Bool = false, isMigrating: Bool = false, writer: (any SessionWriter)? = nil, reader: SessionReader
+    ) throws {
         self.origin = origin
         self.configuration = configuration
         self.schema = schema
@@ -102,15 +105,20 @@ final class Session: @unchecked Sendable {
         let infos = Dictionary(classes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         for objectSchema in schema.objectSchema {
             let table = try group.table(ofClass: objectSchema.className)
-            // What is to become embedded by a migration is so at its end: until then objects may be made by themselves and be linked to.
+            // What is to become embedded by a migration is so at its end: until then objects may be made by themselves and be
+            // linked to.
             let isEmbedded = isMigrating && table != nil ? table?.kind == .embedded : objectSchema.isEmbedded
-            adopt(SessionType(self, name: objectSchema.className, info: infos[objectSchema.className], tableKey: table?.key ?? .null,
-                              isEmbedded: isEmbedded, properties: try properties(of: objectSchema, table, group)))
+            adopt(
+                SessionType(
+                    self, name: objectSchema.className, info: infos[objectSchema.className], tableKey: table?.key ?? .null,
+                    isEmbedded: isEmbedded, properties: try properties(of: objectSchema, table, group)))
         }
         for table in try group.classTables() where typesByName[ExactString(table.className ?? "")] == nil {
             let objectSchema = try ObjectSchema(group.objectSchema(table))
-            adopt(SessionType(self, name: objectSchema.className, info: nil, tableKey: table.key, isEmbedded: table.kind == .embedded,
-                              properties: try properties(of: objectSchema, table, group)))
+            adopt(
+                SessionType(
+                    self, name: objectSchema.className, info: nil, tableKey: table.key, isEmbedded: table.kind == .embedded,
+                    properties: try properties(of: objectSchema, table, group)))
         }
     }
 
@@ -146,8 +154,9 @@ final class Session: @unchecked Sendable {
                 let origin = try group.table(ofClass: property.objectClassName ?? "")
                 let originSchema = schema[property.objectClassName ?? ""]
                 let name = originSchema?[property.originProperty ?? ""]?.columnName ?? property.originProperty ?? ""
-                return ManagedProperty(property: property, columnKey: origin?.column(named: name)?.key ?? .null,
-                                       slot: ManagedProperty.computedSlots + index, originTable: origin?.key ?? .null)
+                return ManagedProperty(
+                    property: property, columnKey: origin?.column(named: name)?.key ?? .null,
+                    slot: ManagedProperty.computedSlots + index, originTable: origin?.key ?? .null)
             }
             let key = table?.column(named: property.columnName)?.key ?? .null
             return ManagedProperty(property: property, columnKey: key, slot: key.isNull ? 0 : key.leafIndex + 1)
@@ -164,7 +173,9 @@ final class Session: @unchecked Sendable {
     /// The class of a model; stops the process where the schema does not have it.
     func requireType(_ model: ObjectBase.Type) -> SessionType {
         guard let type = typesByName[ExactString(model.className())], type.info?.type == model else {
-            misuse("Object type '\(model.className())' is not managed by the Realm. If using a custom `objectClasses` / `objectTypes` array in your configuration, add `\(model.className())` to the list of `objectClasses` / `objectTypes`.")
+            misuse(
+                "Object type '\(model.className())' is not managed by the Realm. If using a custom `objectClasses` / `objectTypes` array in your configuration, add `\(model.className())` to the list of `objectClasses` / `objectTypes`."
+            )
         }
         return type
     }
@@ -180,7 +191,9 @@ final class Session: @unchecked Sendable {
         }
         for type in allTypes where type.tableKey != .null {
             for property in type.properties where property.slot >= ManagedProperty.computedSlots && !property.columnKey.isNull {
-                try names.addLinkingObjects(property.name, of: type.name, from: property.property.objectClassName ?? "", property: property.property.originProperty ?? "")
+                try names.addLinkingObjects(
+                    property.name, of: type.name, from: property.property.objectClassName ?? "",
+                    property: property.property.originProperty ?? "")
             }
         }
         // Frozen sessions are shared by threads and make theirs each time.
@@ -299,15 +312,20 @@ extension ObjectSchema {
     init(_ stored: SharedStore.ObjectSchema) {
         let properties = stored.properties.compactMap { property -> Property? in
             guard let type = PropertyType(property.type) else { return nil }
-            let collection: _PropertyShape.Collection? = switch property.collection {
-            case .list: .list
-            case .set: .set
-            case .dictionary: .map
-            case nil: nil
-            }
-            return Property(name: property.name, type: type, collection: collection, isOptional: property.isOptional,
-                            isIndexed: property.isIndexed, isPrimaryKey: stored.primaryKey.isSame(as: property.name), objectClassName: property.objectType)
+            let collection: _PropertyShape.Collection? =
+                switch property.collection {
+                case .list: .list
+                case .set: .set
+                case .dictionary: .map
+                case nil: nil
+                }
+            return Property(
+                name: property.name, type: type, collection: collection, isOptional: property.isOptional,
+                isIndexed: property.isIndexed, isPrimaryKey: stored.primaryKey.isSame(as: property.name),
+                objectClassName: property.objectType)
         }
-        self.init(className: stored.name, objectClass: DynamicObject.self, isEmbedded: stored.isEmbedded, properties: properties, primaryKey: stored.primaryKey)
+        self.init(
+            className: stored.name, objectClass: DynamicObject.self, isEmbedded: stored.isEmbedded, properties: properties,
+            primaryKey: stored.primaryKey)
     }
 }

@@ -3,8 +3,9 @@ import Synchronization
 
 /// Where a session is as long as somebody refers to it: what a weak reference does, but outside of the session.
 ///
-/// A weak reference makes every count of the object's strong references twice as slow, for good, and each accessor holds its session strongly.
-/// So the address is kept here; the session takes it back in its `deinit`, under the lock, so that its memory is there while the lock is held.
+/// A weak reference makes every count of the object's strong references twice as slow, for good, and each accessor holds its
+/// session strongly. So the address is kept here; the session takes it back in its `deinit`, under the lock, so that its memory
+/// is there while the lock is held.
 final class SessionAddress: Sendable {
     private struct Place: @unchecked Sendable {
         // Sendable: only used under the lock.

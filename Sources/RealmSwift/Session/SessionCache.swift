@@ -12,7 +12,9 @@ final class SessionCache: Sendable {
     func session(at confinement: Confinement, _ make: () throws -> Session) rethrows -> Session {
         if let session = entries.withLock({ entries in
             entries[confinement.key].flatMap { $0.confinement.exists ? $0.address : nil }
-        })?.session { return session }
+        })?.session {
+            return session
+        }
         // Made outside of the lock: only code that runs at the place asks for its session, so nobody else makes the same one.
         let session = try make()
         entries.withLock { entries in

@@ -31,7 +31,8 @@ protocol SessionWriter: AnyObject {
     var othersWait: Bool { get }
     /// Has `expire` called, once, on some thread, where the movable writer goes on and others wait after `patience`.
     func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void)
-    /// Makes what `commitWithoutSync` committed durable, and lets others write. May be called on any thread where the writer is movable.
+    /// Makes what `commitWithoutSync` committed durable, and lets others write. May be called on any thread where the writer is
+    /// movable.
     func finish() throws
     /// Forgets the changes.
     func cancel()
@@ -65,7 +66,9 @@ protocol SessionOrigin: AnyObject, Sendable {
     /// - Parameters:
     ///   - patience: how long the turn may stay unused while others wait for theirs.
     ///   - takenBack: called on some thread where it was unused for longer, and is gone.
-    func requestTurn(patience: Duration, takenBack: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws
+    func requestTurn(
+        patience: Duration, takenBack: @escaping @Sendable () -> Void,
+        _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws
     /// The same version once more, for a frozen session.
     func freeze(_ reader: SessionReader) throws -> SessionReader
     /// Begins to hear of the commits of other processes, from those after `version` on.
@@ -85,7 +88,10 @@ final class ImmutableOrigin: SessionOrigin {
     func newestVersion() throws -> UInt64 { try file.group.version() }
 
     func beginWrite(isMovable: Bool) throws -> any SessionWriter { misuse("Can't perform transactions on read-only Realms.") }
-    func requestTurn(patience: Duration, takenBack: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void) throws {
+    func requestTurn(
+        patience: Duration, takenBack: @escaping @Sendable () -> Void,
+        _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void
+    ) throws {
         misuse("Can't perform transactions on read-only Realms.")
     }
 

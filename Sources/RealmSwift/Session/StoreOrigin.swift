@@ -19,11 +19,14 @@ final class StoreOrigin: SessionOrigin {
 
     /// Waits as long as it takes: the API has no limit.
     func beginWrite(isMovable: Bool) throws -> any SessionWriter {
-        StoreWriter(isMovable ? try store.beginMovableWrite(deadline: .never) : try store.beginWrite(deadline: .never), isMovable: isMovable)
+        StoreWriter(
+            isMovable ? try store.beginMovableWrite(deadline: .never) : try store.beginWrite(deadline: .never),
+            isMovable: isMovable)
     }
 
     func requestTurn(
-        patience: Duration, takenBack: @escaping @Sendable () -> Void, _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void
+        patience: Duration, takenBack: @escaping @Sendable () -> Void,
+        _ body: @escaping @Sendable (Result<any SessionTurn, any Error>) -> Void
     ) throws {
         try store.requestWriteTurn(patience: patience, takenBack: takenBack) { body($0.map { StoreTurn(turn: $0) }) }
     }
@@ -35,12 +38,17 @@ final class StoreOrigin: SessionOrigin {
         if store.path.isEmpty { return }
         subscription.withLock { subscription in
             if subscription != nil { return }
-            var options = Notifier.Options(lastSeenVersion: version, onWarning: { [warn = store.options.onWarning] in warn($0.description) })
+            var options = Notifier.Options(
+                lastSeenVersion: version, onWarning: { [warn = store.options.onWarning] in warn($0.description) })
             options.fallbackDirectory = store.options.notifierFallbackDirectory
-            // A look must not wait for a stopped peer; the next look is half a second away. The store is not kept: the listener lets go of
-            // what it looks at a moment after the subscription has ended, and the file is to be closed then.
-            let newest: @Sendable () -> UInt64 = { [weak store] in (try? store?.participant?.newestVersion(.after(.milliseconds(200)))) ?? 0 }
-            subscription = Notifier.shared.subscribe(path: store.path, options: options, newestVersion: newest) { [wakers] _ in wakers.wakeAll() }
+            // A look must not wait for a stopped peer; the next look is half a second away. The store is not kept: the listener
+            // lets go of what it looks at a moment after the subscription has ended, and the file is to be closed then.
+            let newest: @Sendable () -> UInt64 = { [weak store] in
+                (try? store?.participant?.newestVersion(.after(.milliseconds(200)))) ?? 0
+            }
+            subscription = Notifier.shared.subscribe(path: store.path, options: options, newestVersion: newest) { [wakers] _ in
+                wakers.wakeAll()
+            }
         }
     }
 }

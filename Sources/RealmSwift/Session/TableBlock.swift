@@ -15,11 +15,13 @@ struct TableBlock {
     var thread: UInt64
     /// 0 for a frozen session, else all ones.
     var threadMask: UInt64
-    /// The table of the version that the session is at; nil: not looked up yet since it advanced. Where an accessor's stamp fits, it is there.
+    /// The table of the version that the session is at; nil: not looked up yet since it advanced. Where an accessor's stamp fits,
+    /// it is there.
     var table: Unmanaged<Table>?
     /// That of the table.
     var memory: Memory?
-    /// By slot of the cluster leaf, for all slots that properties of the class have: what the quick ways of reading may find there.
+    /// By slot of the cluster leaf, for all slots that properties of the class have: what the quick ways of reading may find
+    /// there.
     let kinds: UnsafeMutablePointer<CellKind>
     /// Likewise, the leaves that were read last.
     let leaves: KnownLeaves
@@ -29,11 +31,13 @@ struct TableBlock {
     var columns: UnsafeMutablePointer<Column?>
     var columnCount: Int
     let type: Unmanaged<SessionType>
-    /// What changes the table in the running write transaction; nil: none is running, or nothing was changed yet. The type keeps it.
+    /// What changes the table in the running write transaction; nil: none is running, or nothing was changed yet. The type keeps
+    /// it.
     var editor: Unmanaged<TableEditor>?
     /// Slot of the primary key, which does not change; -1 where there is none, and during a migration.
     let primaryKeySlot: Int
-    /// The accessors with this block are invalid for good: their session was invalidated, or the creation of their objects undone.
+    /// The accessors with this block are invalid for good: their session was invalidated, or the creation of their objects
+    /// undone.
     var isDead = false
 
     /// True where the access needs a closer look.
@@ -113,7 +117,8 @@ final class SessionType {
     /// Accessors hold nothing but their place, so that one can be given another.
     let canReuseAccessors: Bool
 
-    init(_ session: Session, name: String, info: ClassInfo?, tableKey: TableKey, isEmbedded: Bool, properties: [ManagedProperty]) {
+    init(_ session: Session, name: String, info: ClassInfo?, tableKey: TableKey, isEmbedded: Bool, properties: [ManagedProperty])
+    {
         self.session = session
         self.name = name
         self.info = info
@@ -121,7 +126,8 @@ final class SessionType {
         self.isEmbedded = isEmbedded
         self.properties = properties
         primaryKey = session.isMigrating ? nil : properties.first { $0.property.isPrimaryKey }
-        positions = Dictionary(properties.enumerated().map { (ExactString($1.name), $0) }, uniquingKeysWith: { first, _ in first })
+        positions = Dictionary(
+            properties.enumerated().map { (ExactString($1.name), $0) }, uniquingKeysWith: { first, _ in first })
         metadata = info.map { unsafeBitCast($0.type as AnyClass, to: UnsafeRawPointer.self) }
         instanceSize = info.map { ModelRuntime.instanceSize($0.type) } ?? 0
         alignMask = metadata.map { Int(realm_instance_align_mask($0)) } ?? 0
@@ -135,10 +141,11 @@ final class SessionType {
         let kinds = UnsafeMutablePointer<CellKind>.allocate(capacity: slotCount)
         kinds.initialize(repeating: .other, count: slotCount)
         let thread = session.confinement.threadNumber
-        return TableBlock(stamp: 1, thread: thread == 0 ? .max : thread, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
-                          kinds: kinds, leaves: KnownLeaves(slotCount: slotCount), columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1),
-                          columnCount: 0, type: Unmanaged.passUnretained(type),
-                          primaryKeySlot: type.primaryKey?.slot ?? -1)
+        return TableBlock(
+            stamp: 1, thread: thread == 0 ? .max : thread, threadMask: session.isFrozen ? 0 : .max, table: nil, memory: nil,
+            kinds: kinds, leaves: KnownLeaves(slotCount: slotCount), columns: UnsafeMutablePointer<Column?>.allocate(capacity: 1),
+            columnCount: 0, type: Unmanaged.passUnretained(type),
+            primaryKeySlot: type.primaryKey?.slot ?? -1)
     }
 
     deinit {
@@ -190,11 +197,14 @@ final class SessionType {
         return table
     }
 
-    /// What changes the table in the running write transaction. Stops the process where there is none, or off the session's place.
+    /// What changes the table in the running write transaction. Stops the process where there is none, or off the session's
+    /// place.
     @inline(__always)
     func editor() -> TableEditor {
         // Whoever checks nothing else relies on this to tell the place.
-        if let editor = block.pointee.editor, !block.pointee.needsCheck(block.pointee.stamp) { return editor._withUnsafeGuaranteedRef { $0 } }
+        if let editor = block.pointee.editor, !block.pointee.needsCheck(block.pointee.stamp) {
+            return editor._withUnsafeGuaranteedRef { $0 }
+        }
         return loadEditor()
     }
 

@@ -3,8 +3,8 @@ internal import SharedStore
 
 /// A value of any type that can be stored, but for embedded objects and sets.
 ///
-/// Equality in Swift is that of the cases: `.int(1) != .double(1)`; predicates compare numbers by value. Lists and dictionaries can
-/// be nested to a depth of 100; those of a managed object are live, and assigning another value ends them.
+/// Equality in Swift is that of the cases: `.int(1) != .double(1)`; predicates compare numbers by value. Lists and dictionaries
+/// can be nested to a depth of 100; those of a managed object are live, and assigning another value ends them.
 public enum AnyRealmValue: Hashable {
     case none
     case int(Int)
@@ -94,7 +94,9 @@ extension AnyRealmValue: _RealmSchemaDiscoverable, _HasPersistedType, _Persistab
     }
 
     private static func mixedObject(_ object: ObjectBase) -> AnyRealmValue {
-        guard let object = object as? Object else { misuse("An AnyRealmValue cannot hold the embedded object '\(object.schemaName)'") }
+        guard let object = object as? Object else {
+            misuse("An AnyRealmValue cannot hold the embedded object '\(object.schemaName)'")
+        }
         return .object(object)
     }
 

@@ -31,11 +31,14 @@ extension _CustomPersistable {
         return shape
     }
 
-    /// What a mapped type must be able to show anyway: the marks of other types may be more than an initializer of the application bears.
+    /// What a mapped type must be able to show anyway: the marks of other types may be more than an initializer of the
+    /// application bears.
     fileprivate static var traceValue: PersistedType { PersistedType._default() }
 
     /// The persisted value; an embedded object that was never set reads as a new one.
-    fileprivate static func persisted(_ stored: _Stored) -> PersistedType { stored.isNull ? PersistedType._default() : PersistedType._from(stored) }
+    fileprivate static func persisted(_ stored: _Stored) -> PersistedType {
+        stored.isNull ? PersistedType._default() : PersistedType._from(stored)
+    }
 }
 
 extension CustomPersistable {
@@ -58,13 +61,17 @@ extension FailableCustomPersistable {
     public func hash(into hasher: inout Hasher) { hasher.combine(persistableValue) }
 
     private static func make(_ persisted: PersistedType) -> Self {
-        guard let value = Self(persistedValue: persisted) else { misuse("Failed to convert persisted value '\(persisted)' to type '\(Self.self)' in a non-optional context.") }
+        guard let value = Self(persistedValue: persisted) else {
+            misuse("Failed to convert persisted value '\(persisted)' to type '\(Self.self)' in a non-optional context.")
+        }
         return value
     }
 
     public static func _default() -> Self { make(PersistedType._default()) }
     public static func _from(_ stored: _Stored) -> Self { make(persisted(stored)) }
-    public static func _fromOptional(_ stored: _Stored) -> Self? { stored.isNull ? nil : Self(persistedValue: PersistedType._from(stored)) }
+    public static func _fromOptional(_ stored: _Stored) -> Self? {
+        stored.isNull ? nil : Self(persistedValue: PersistedType._from(stored))
+    }
     public func _toStored() -> _Stored { persistableValue._toStored() }
     public static func _traceMark() -> Self { make(traceValue) }
     public static func _optionalTraceMark() -> Self? { Self(persistedValue: traceValue) }

@@ -3,7 +3,8 @@ internal import SharedStore
 
 /// A decimal number of 34 digits with an exponent from -6176 to 6111 (IEEE 754-2008 decimal128).
 ///
-/// Not-a-number is equal to nothing, itself included, when compared with the operators; in the order of a file it comes before all numbers.
+/// Not-a-number is equal to nothing, itself included, when compared with the operators; in the order of a file it comes before
+/// all numbers.
 public final class Decimal128: Decodable, @unchecked Sendable {
     // Sendable: the value never changes after `init`, but for `negate`, which works on a value that its caller alone must own.
     private(set) var bits: Decimal128Bits
@@ -15,7 +16,9 @@ public final class Decimal128: Decodable, @unchecked Sendable {
 
     /// From a number, the text of a number, or another decimal. Anything else stops the process.
     public required init(value: Any) {
-        guard let bits = Decimal128.bits(of: value) else { misuse("Cannot convert value '\(value)' of type '\(type(of: value))' to decimal128") }
+        guard let bits = Decimal128.bits(of: value) else {
+            misuse("Cannot convert value '\(value)' of type '\(type(of: value))' to decimal128")
+        }
         self.bits = bits
     }
 
@@ -32,7 +35,8 @@ public final class Decimal128: Decodable, @unchecked Sendable {
         let container = try decoder.singleValueContainer()
         if let text = try? container.decode(String.self) {
             guard let bits = Decimal128Bits(text) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "Cannot convert string \"\(text)\" to Decimal128")
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "Cannot convert string \"\(text)\" to Decimal128")
             }
             self.bits = bits
         } else if let integer = try? container.decode(Int64.self) {
@@ -145,10 +149,16 @@ extension Decimal128: Hashable {
 
 extension Decimal128: Comparable {
     private static func isOrdered(_ a: Decimal128, _ b: Decimal128) -> Bool { !a.isNaN && !b.isNaN }
-    public static func == (a: Decimal128, b: Decimal128) -> Bool { isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) == 0 }
+    public static func == (a: Decimal128, b: Decimal128) -> Bool {
+        isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) == 0
+    }
     public static func < (a: Decimal128, b: Decimal128) -> Bool { isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) < 0 }
-    public static func <= (a: Decimal128, b: Decimal128) -> Bool { isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) <= 0 }
-    public static func >= (a: Decimal128, b: Decimal128) -> Bool { isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) >= 0 }
+    public static func <= (a: Decimal128, b: Decimal128) -> Bool {
+        isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) <= 0
+    }
+    public static func >= (a: Decimal128, b: Decimal128) -> Bool {
+        isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) >= 0
+    }
     public static func > (a: Decimal128, b: Decimal128) -> Bool { isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) > 0 }
 }
 

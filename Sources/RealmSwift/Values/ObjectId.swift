@@ -28,7 +28,9 @@ public final class ObjectId: Decodable, @unchecked Sendable {
 
     /// From a literal of 24 hexadecimal digits; anything else stops the process.
     public required init(_ str: StaticString) {
-        guard let value = ObjectIdValue(str.description) else { misuse("\"\(str)\" is not an object id: 24 hexadecimal digits are expected") }
+        guard let value = ObjectIdValue(str.description) else {
+            misuse("\"\(str)\" is not an object id: 24 hexadecimal digits are expected")
+        }
         self.value = value
     }
 
@@ -36,7 +38,8 @@ public final class ObjectId: Decodable, @unchecked Sendable {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
         guard let value = ObjectIdValue(text) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "Cannot convert string \"\(text)\" to ObjectId")
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "Cannot convert string \"\(text)\" to ObjectId")
         }
         self.value = value
     }

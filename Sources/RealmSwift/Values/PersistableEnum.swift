@@ -20,7 +20,8 @@ public protocol RealmEnum: RealmOptionalType, _RealmSchemaDiscoverable {}
 /// A property without a default begins with the first case. A raw value in the file that has no case reads as nil where the
 /// property is optional, and stops the process where it is not.
 public protocol PersistableEnum: _PersistableInsideOptional, RawRepresentable, CaseIterable, RealmEnum,
-    _RealmCollectionValueInsideOptional, MinMaxType, Comparable, _DefaultConstructible where RawValue: Comparable {
+    _RealmCollectionValueInsideOptional, MinMaxType, Comparable, _DefaultConstructible
+where RawValue: Comparable {
     associatedtype PersistedType = RawValue
 }
 
@@ -41,7 +42,9 @@ extension PersistableEnum where PersistedType == RawValue {
         guard let value = Self(rawValue: raw) else { misuse("The enum '\(Self.self)' has no case with the raw value '\(raw)'") }
         return value
     }
-    public static func _fromOptional(_ stored: _Stored) -> Self? { PersistedType._fromOptional(stored).flatMap { Self(rawValue: $0) } }
+    public static func _fromOptional(_ stored: _Stored) -> Self? {
+        PersistedType._fromOptional(stored).flatMap { Self(rawValue: $0) }
+    }
     public func _toStored() -> _Stored { rawValue._toStored() }
     /// The second case where there is one: the first one is what computed properties are likely to give.
     public static func _traceMark() -> Self { allCases.dropFirst().first ?? Self() }

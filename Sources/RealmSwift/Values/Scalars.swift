@@ -28,8 +28,12 @@ extension Int8: _PersistableInsideOptional, _RealmCollectionValueInsideOptional,
     }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
-    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int8 { Int8(truncatingIfNeeded: _getInt(object, slot)) }
-    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int8? { _getOptionalInt(object, slot).map { Int8(truncatingIfNeeded: $0) } }
+    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int8 {
+        Int8(truncatingIfNeeded: _getInt(object, slot))
+    }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int8? {
+        _getOptionalInt(object, slot).map { Int8(truncatingIfNeeded: $0) }
+    }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int8) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int8 { Int8(truncatingIfNeeded: stored.integer(Int8.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -43,8 +47,12 @@ extension Int16: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
-    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int16 { Int16(truncatingIfNeeded: _getInt(object, slot)) }
-    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int16? { _getOptionalInt(object, slot).map { Int16(truncatingIfNeeded: $0) } }
+    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int16 {
+        Int16(truncatingIfNeeded: _getInt(object, slot))
+    }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int16? {
+        _getOptionalInt(object, slot).map { Int16(truncatingIfNeeded: $0) }
+    }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int16) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int16 { Int16(truncatingIfNeeded: stored.integer(Int16.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -58,8 +66,12 @@ extension Int32: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
-    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int32 { Int32(truncatingIfNeeded: _getInt(object, slot)) }
-    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int32? { _getOptionalInt(object, slot).map { Int32(truncatingIfNeeded: $0) } }
+    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int32 {
+        Int32(truncatingIfNeeded: _getInt(object, slot))
+    }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int32? {
+        _getOptionalInt(object, slot).map { Int32(truncatingIfNeeded: $0) }
+    }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int32) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int32 { Int32(truncatingIfNeeded: stored.integer(Int32.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }
@@ -73,8 +85,12 @@ extension Int64: _PersistableInsideOptional, _RealmCollectionValueInsideOptional
     }
     public static var _shape: _PropertyShape { _PropertyShape(.int) }
     /// A stored number that the type cannot hold is cut off at its upper bits.
-    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int64 { Int64(truncatingIfNeeded: _getInt(object, slot)) }
-    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int64? { _getOptionalInt(object, slot).map { Int64(truncatingIfNeeded: $0) } }
+    @inlinable public static func _get(_ object: ObjectBase, _ slot: Int) -> Int64 {
+        Int64(truncatingIfNeeded: _getInt(object, slot))
+    }
+    @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Int64? {
+        _getOptionalInt(object, slot).map { Int64(truncatingIfNeeded: $0) }
+    }
     @inlinable public static func _set(_ object: ObjectBase, _ slot: Int, _ value: Int64) { _setInt(object, slot, Int(value)) }
     public static func _from(_ stored: _Stored) -> Int64 { Int64(truncatingIfNeeded: stored.integer(Int64.self)) }
     public func _toStored() -> _Stored { _Stored(.int(Int64(self))) }

@@ -95,7 +95,8 @@ extension Date {
 }
 
 extension Timestamp {
-    /// To the nearest nanosecond; what lies outside of 64 bits of seconds becomes the first or last point in time, not-a-number 1970.
+    /// To the nearest nanosecond; what lies outside of 64 bits of seconds becomes the first or last point in time, not-a-number
+    /// 1970.
     init(_ date: Date) {
         let interval = date.timeIntervalSinceReferenceDate
         let floor = interval.rounded(.down)
@@ -136,8 +137,9 @@ extension UUID {
 extension UUIDValue {
     init(_ uuid: UUID) {
         self = withUnsafeBytes(of: uuid.uuid) {
-            UUIDValue(high: UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
-                      low: UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+            UUIDValue(
+                high: UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
+                low: UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
         }
     }
 }

@@ -11,7 +11,8 @@ enum ValueInput {
         return value
     }
 
-    /// The value where it is an object. Casting would first make a Foundation object of a dictionary or a text, to see whether that is one.
+    /// The value where it is an object. Casting would first make a Foundation object of a dictionary or a text, to see whether
+    /// that is one.
     static func object(_ value: Any) -> ObjectBase? { type(of: value) is ObjectBase.Type ? value as? ObjectBase : nil }
 
     static func message(_ value: Any?, _ shape: _PropertyShape, _ path: String) -> String {
@@ -79,15 +80,18 @@ enum ValueInput {
     /// Numbers convert where they stay what they are; text converts to decimals only.
     private static func coerce(_ plain: Mixed, _ value: Any, _ type: PropertyType) -> Mixed? {
         switch (type, plain) {
-        case (.int, .int), (.bool, .bool), (.float, .float), (.double, .double), (.string, .string), (.data, .binary), (.date, .timestamp),
-             (.objectId, .objectId), (.UUID, .uuid), (.decimal128, .decimal): return plain
+        case (.int, .int), (.bool, .bool), (.float, .float), (.double, .double), (.string, .string), (.data, .binary),
+            (.date, .timestamp),
+            (.objectId, .objectId), (.UUID, .uuid), (.decimal128, .decimal):
+            return plain
         case (.int, .bool(let v)): return .int(v ? 1 : 0)
         case (.int, .float(let v)): return Int64(exactly: v).map { .int($0) }
         case (.int, .double(let v)): return Int64(exactly: v).map { .int($0) }
         case (.bool, .int(let v)) where v == 0 || v == 1: return .bool(v == 1)
         case (.float, .int(let v)): return .float(Float(v))
         // Most fractions of a JSON text have no exact Float; the nearest one is meant.
-        case (.float, .double(let v)) where !v.isFinite || abs(v) <= Double(Float.greatestFiniteMagnitude): return .float(Float(v))
+        case (.float, .double(let v)) where !v.isFinite || abs(v) <= Double(Float.greatestFiniteMagnitude):
+            return .float(Float(v))
         case (.double, .int(let v)): return .double(Double(v))
         case (.double, .float(let v)): return .double(Double(v))
         // Foundation's decimals are numbers like others; those of a Realm are a type of their own.
@@ -205,7 +209,8 @@ enum ValueInput {
     }
 
     /// Calls `body` with the values that `input` has for the properties `names`.
-    static func forEachValue(of input: Any, _ className: String, _ names: some Collection<String>, _ body: (String, Any?) -> Void) {
+    static func forEachValue(of input: Any, _ className: String, _ names: some Collection<String>, _ body: (String, Any?) -> Void)
+    {
         guard let input = unwrap(input) else { misuse("Must provide a non-nil value to make an object of class '\(className)'.") }
         if let object = object(input) {
             for name in names {

@@ -51,7 +51,8 @@ where PersistedType: _Persistable, PersistedType.PersistedType.PersistedType == 
     static func _bind(_ value: Self, to object: ObjectBase, _ slot: Int)
     /// The value of a wrapper at an address as it would be stored, for types that are no collections.
     static func _peek(_ wrapper: UnsafeMutableRawPointer) -> _Stored
-    /// Writes the value of a wrapper at an address to a new row, if it is one that needs nothing else in the file, and ties the wrapper to `slot`.
+    /// Writes the value of a wrapper at an address to a new row, if it is one that needs nothing else in the file, and ties the
+    /// wrapper to `slot`.
     ///
     /// - Parameter row: nil: the row has the value already.
     static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int)
@@ -87,7 +88,9 @@ extension _Persistable {
     public static func _traceDefault() -> Self { _default() }
     public static func _bind(_ value: Self, to object: ObjectBase, _ slot: Int) {}
     public static func _peek(_ wrapper: UnsafeMutableRawPointer) -> _Stored { .null }
-    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) { misuse("'\(Self.self)' does not fit into a cell") }
+    public static func _move(_ wrapper: UnsafeMutableRawPointer, to row: _NewRow?, _ slot: Int) {
+        misuse("'\(Self.self)' does not fit into a cell")
+    }
 }
 
 extension _Persistable where Self: _Storable {
@@ -142,7 +145,8 @@ extension RealmCollectionValue where Self: _RealmSchemaDiscoverable {
 }
 
 /// An element of which a collection can hold an optional.
-public protocol _RealmCollectionValueInsideOptional: RealmCollectionValue where PersistedType: _RealmCollectionValueInsideOptional {}
+public protocol _RealmCollectionValueInsideOptional: RealmCollectionValue
+where PersistedType: _RealmCollectionValueInsideOptional {}
 
 /// A key of a `Map`.
 public protocol _MapKey: RealmCollectionValue {

@@ -1,10 +1,11 @@
 import SharedStore
 import SystemCalls
 
-/// Every version of a file, kept: a place (a folder, a bucket) with whole images and the steps between them, from which any version
-/// or moment can be had again.
+/// Every version of a file, kept: a place (a folder, a bucket) with whole images and the steps between them, from which any
+/// version or moment can be had again.
 ///
-/// How a place is laid out stands in `ArchiveNames`, what an object is in `ArchiveObjectHead`, what a segment is in `SegmentHead`.
+/// How a place is laid out stands in `ArchiveNames`, what an object is in `ArchiveObjectHead`, what a segment is in
+/// `SegmentHead`.
 public enum Archive {
     public struct Options: Sendable {
         /// The key of an encrypted source; its archive is encrypted too.
@@ -13,7 +14,8 @@ public enum Archive {
         public var keep: Int?
         /// Every version that was the newest within so long can be restored.
         public var keepFor: Duration?
-        /// After so long a new image is made, if anything was changed. It is made sooner where steps have become half as long as it.
+        /// After so long a new image is made, if anything was changed. It is made sooner where steps have become half as long as
+        /// it.
         public var snapshotInterval = Duration.seconds(86_400)
         /// How long nobody else may write to the place after a last sign of life.
         public var leaseDuration = Duration.seconds(60)
@@ -44,13 +46,15 @@ public enum Archive {
         public var source: String
         public var versionCount: Int
         public var imageCount: Int
-        /// Bytes that the archived versions had more than the ones before, and bytes that were stored for them, since the beginning.
+        /// Bytes that the archived versions had more than the ones before, and bytes that were stored for them, since the
+        /// beginning.
         public var changedByteCount: Int
         public var storedByteCount: Int
     }
 
     public static func summary(_ reader: ArchiveReader) throws -> Summary {
-        let tail = try reader.newest().sequence > reader.manifest.indexed ?? 0
+        let tail =
+            try reader.newest().sequence > reader.manifest.indexed ?? 0
             ? reader.entries(from: (reader.manifest.indexed ?? 0) + 1, through: UInt64.max) : []
         return Summary(
             source: reader.source, versionCount: try reader.history().count,

@@ -1,8 +1,8 @@
 import COpenSSL
 import SharedStore
 
-/// Encrypts what an archive of an encrypted file holds: AES-256-GCM with a key that is derived from the file's key and the archive's
-/// number (HMAC-SHA-256), and a random nonce for each record. Place and position of a record are authenticated with it.
+/// Encrypts what an archive of an encrypted file holds: AES-256-GCM with a key that is derived from the file's key and the
+/// archive's number (HMAC-SHA-256), and a random nonce for each record. Place and position of a record are authenticated with it.
 ///
 /// Not thread-safe.
 final class ArchiveCipher {
@@ -14,14 +14,18 @@ final class ArchiveCipher {
 
     init(_ fileKey: EncryptionKey, archive: String) {
         key = Self.derive(fileKey, "realm archive: records of " + archive)
-        check = Self.derive(fileKey, "realm archive: check of " + archive).withBytes { Array($0[..<16]) }.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        check = Self.derive(fileKey, "realm archive: check of " + archive).withBytes { Array($0[..<16]) }.map {
+            ($0 < 16 ? "0" : "") + String($0, radix: 16)
+        }.joined()
     }
 
     private static func derive(_ fileKey: EncryptionKey, _ purpose: String) -> SecretBytes {
         let text = Array(purpose.utf8)
         return SecretBytes(count: 32) { out in
             let target = out.bindMemory(to: UInt8.self).baseAddress
-            let done = SecretMemory.within { fileKey.withBytes { HMAC(EVP_sha256(), $0.baseAddress, Int32($0.count), text, text.count, target, nil) } }
+            let done = SecretMemory.within {
+                fileKey.withBytes { HMAC(EVP_sha256(), $0.baseAddress, Int32($0.count), text, text.count, target, nil) }
+            }
             precondition(done != nil, "the cryptographic library offers no HMAC-SHA-256; use a build of it that does")
         }
     }
@@ -29,7 +33,10 @@ final class ArchiveCipher {
     /// Puts key and nonce into a context, which holds the key in clear.
     private func start(_ context: OpaquePointer, _ nonce: [UInt8], encrypting: Bool) -> Bool {
         SecretMemory.within {
-            key.withBytes { EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, $0.bindMemory(to: UInt8.self).baseAddress, nonce, encrypting ? 1 : 0) == 1 }
+            key.withBytes {
+                EVP_CipherInit_ex(
+                    context, EVP_aes_256_gcm(), nil, $0.bindMemory(to: UInt8.self).baseAddress, nonce, encrypting ? 1 : 0) == 1
+            }
         }
     }
 
@@ -49,7 +56,8 @@ final class ArchiveCipher {
                 && EVP_EncryptUpdate(context, nil, &count, associated, Int32(associated.count)) == 1
                 && EVP_EncryptUpdate(context, p + nonce.count, &count, plain, Int32(plain.count)) == 1
                 && EVP_EncryptFinal_ex(context, p + nonce.count + plain.count, &count) == 1
-                && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, Int32(Self.tagByteCount), p + nonce.count + plain.count) == 1
+                && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, Int32(Self.tagByteCount), p + nonce.count + plain.count)
+                    == 1
         }
         if !isDone { throw CipherFailure() }
         return out

@@ -40,8 +40,10 @@ public enum ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
         case .destinationExists(let path): "\(path): exists; name another file, or set it aside with --force"
         case .inUse(let path, let holders):
             "\(path): cannot be replaced while it is open\(holders.isEmpty ? "" : ": \(holders)"); close it there and try again"
-        case .sourceDamaged(let source, let reason): "\(source): \(reason); nothing is archived from a damaged file, run 'verify' on it"
-        case .streamingSource(let source): "\(source): is a copy that nobody has opened for writing yet; archive the file it was made from"
+        case .sourceDamaged(let source, let reason):
+            "\(source): \(reason); nothing is archived from a damaged file, run 'verify' on it"
+        case .streamingSource(let source):
+            "\(source): is a copy that nobody has opened for writing yet; archive the file it was made from"
         case .unsound(let path, let reason): "\(path): what was restored is damaged: \(reason)"
         }
     }

@@ -4,9 +4,9 @@ import SystemCalls
 
 /// Keeps a readable file at the newest version of an archive, until it is told to stop.
 ///
-/// The file is a replica as a mirror makes it: steps are applied one by one, each with its own syncs, beside its readers, and each
-/// reader sees whole versions only. Where the archive began anew, or has given up what lies between, a restored file takes the
-/// replica's place as soon as nobody has it open.
+/// The file is a replica as a mirror makes it: steps are applied one by one, each with its own syncs, beside its readers, and
+/// each reader sees whole versions only. Where the archive began anew, or has given up what lies between, a restored file takes
+/// the replica's place as soon as nobody has it open.
 ///
 /// The place is asked for the next step by its name at each interval; nothing is listed.
 ///
@@ -40,7 +40,8 @@ public final class ArchiveFollower {
     ///   - key: that of an encrypted archive; the replica is encrypted with it.
     ///   - interval: so often the place is asked for something new.
     public init(
-        place: any ArchivePlace, destination: String, key: EncryptionKey? = nil, interval: Duration = .seconds(5), options: Mirror.Options = Mirror.Options(),
+        place: any ArchivePlace, destination: String, key: EncryptionKey? = nil, interval: Duration = .seconds(5),
+        options: Mirror.Options = Mirror.Options(),
         onStatus: @escaping (Status) -> Void = { _ in }, control: @escaping MirrorFollower.Control
     ) {
         self.place = place
@@ -53,7 +54,9 @@ public final class ArchiveFollower {
         self.interval = Int32(max(10, min(seconds * 1000, 1e9)))
     }
 
-    private var source: String { "archive:" + (place is FolderPlace ? FileIdentity.absolutePath(place.description) : place.description) }
+    private var source: String {
+        "archive:" + (place is FolderPlace ? FileIdentity.absolutePath(place.description) : place.description)
+    }
 
     public func run() throws {
         var options = options
@@ -83,7 +86,8 @@ public final class ArchiveFollower {
         // Removed while it was read, or about to be there.
         case ArchiveError.missing: return true
         case ArchiveError.notAnArchive, ArchiveError.noSuchVersion: return writer.hasReplica
-        case let error as SystemError: return error.isOutOfSpace || [EIO, ESTALE, ENETDOWN, EHOSTDOWN, ETIMEDOUT].contains(error.code)
+        case let error as SystemError:
+            return error.isOutOfSpace || [EIO, ESTALE, ENETDOWN, EHOSTDOWN, ETIMEDOUT].contains(error.code)
         default: return false
         }
     }
@@ -104,7 +108,8 @@ public final class ArchiveFollower {
 
     public func status() -> Status {
         Status(
-            place: place.description, destination: destination, version: entry?.snapshot.version, time: entry?.time, stepCount: stepCount,
+            place: place.description, destination: destination, version: entry?.snapshot.version, time: entry?.time,
+            stepCount: stepCount,
             imageCount: imageCount, waitsFor: waitsFor)
     }
 
@@ -114,7 +119,8 @@ public final class ArchiveFollower {
     private func connect(_ writer: ReplicaWriter, _ reader: ArchiveReader) throws {
         entry = nil
         if try writer.connect() != nil, let state = writer.state {
-            // The state may be behind the file by the one step whose note was lost: applying it again finds that out by its bytes.
+            // The state may be behind the file by the one step whose note was lost: applying it again finds that out by its
+            // bytes.
             let known = try reader.entries(from: state.sequence, through: state.sequence).first
             if let known, known.chain == state.chain, known.snapshot == state.snapshot {
                 entry = known
@@ -138,7 +144,8 @@ public final class ArchiveFollower {
             restoring.verifies = false
             restoring.onProgress = options.onProgress
             _ = try Archive.build(reader, newest, at: temporary, restoring, durably: true)
-            var state = MirrorState(source: source, device: 0, inode: 0, lineage: (0, 0), snapshot: newest.snapshot, mode: .follow)
+            var state = MirrorState(
+                source: source, device: 0, inode: 0, lineage: (0, 0), snapshot: newest.snapshot, mode: .follow)
             state.line = MirrorLine(lineage: (0, 0), sequence: newest.sequence, chain: newest.chain)
             state.time = newest.time
             state.replaced = writer.replacedSnapshot
@@ -180,7 +187,8 @@ public final class ArchiveFollower {
             if misses % Self.missesBetweenLooks == 1 {
                 let fresh = try ArchiveReader(place, key: key)
                 if try fresh.newest().sequence != here.sequence, try step(after: here, writer) == nil {
-                    options.onMessage("the archive does not go on from version \(here.snapshot.version): the replica is restored anew")
+                    options.onMessage(
+                        "the archive does not go on from version \(here.snapshot.version): the replica is restored anew")
                     writer.disconnect()
                     _ = try writer.connect()
                     return try restore(writer, fresh)
@@ -209,13 +217,16 @@ public final class ArchiveFollower {
         var head = SegmentHead()
         while hasMore {
             let segment = try object.segment(compressor) { head in try self.prefix(head, writer, object) }
-            guard segment.head.parent == here.snapshot, segment.head.parentChain == chain, segment.head.this == object.head.this else {
+            guard segment.head.parent == here.snapshot, segment.head.parentChain == chain, segment.head.this == object.head.this
+            else {
                 throw object.damaged("one of its segments belongs to something else")
             }
             for range in segment.ranges {
                 if let last = ranges.last, last.upperBound == range.lowerBound {
                     ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
-                } else { ranges.append(range) }
+                } else {
+                    ranges.append(range)
+                }
             }
             payload += segment.payload
             chain = segment.head.chain
@@ -224,7 +235,8 @@ public final class ArchiveFollower {
         }
         head.flags.remove(.more)
         let entry = ArchiveEntry(
-            sequence: object.head.sequence, snapshot: object.head.this, time: object.head.time, kind: .step, plainByteCount: payload.count,
+            sequence: object.head.sequence, snapshot: object.head.this, time: object.head.time, kind: .step,
+            plainByteCount: payload.count,
             storedByteCount: object.totalByteCount, chain: chain)
         return (MirrorStep(Segment(head: head, ranges: ranges, payload: payload)), entry)
     }
@@ -234,7 +246,9 @@ public final class ArchiveFollower {
         guard let file = writer.applier?.participant.file else { throw object.damaged("it needs a replica to be read") }
         let view = try file.view(of: head.parent)
         return try withExtendedLifetime(view) {
-            guard let bytes = try ListsPrefix.bytes(head.parent, ListsPrefix.reading(view.memory)) else { throw object.damaged("its parent has no lists") }
+            guard let bytes = try ListsPrefix.bytes(head.parent, ListsPrefix.reading(view.memory)) else {
+                throw object.damaged("its parent has no lists")
+            }
             return bytes
         }
     }

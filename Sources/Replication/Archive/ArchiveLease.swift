@@ -4,10 +4,10 @@ import SystemCalls
 
 /// The right to write to an archive: text in the object `lease`, replaced by conditional puts only.
 ///
-/// It lapses by itself, and whoever comes then takes it over; it is also free where its holder was a process of this machine that is
-/// gone. It is renewed before something is written and never for its own sake: an archiver that has nothing to do asks nothing of the
-/// place, and finds out when it has whether somebody else was there meanwhile. A holder that was asleep past its time may still be
-/// about to put a step: that is never replaced, so one of the two sees a conflict and ends.
+/// It lapses by itself, and whoever comes then takes it over; it is also free where its holder was a process of this machine that
+/// is gone. It is renewed before something is written and never for its own sake: an archiver that has nothing to do asks nothing
+/// of the place, and finds out when it has whether somebody else was there meanwhile. A holder that was asleep past its time may
+/// still be about to put a step: that is never replaced, so one of the two sees a conflict and ends.
 final class ArchiveLease {
     private let place: any ArchivePlace
     private let purpose: String
@@ -25,7 +25,9 @@ final class ArchiveLease {
         token = String(UInt64.random(in: 0...UInt64.max), radix: 16)
     }
 
-    private var nanoseconds: Int64 { duration.components.seconds * 1_000_000_000 + duration.components.attoseconds / 1_000_000_000 }
+    private var nanoseconds: Int64 {
+        duration.components.seconds * 1_000_000_000 + duration.components.attoseconds / 1_000_000_000
+    }
 
     /// Takes the lease.
     ///
@@ -49,7 +51,8 @@ final class ArchiveLease {
     private func put(_ condition: ArchivePutCondition) throws {
         let now = SystemCalls.monotonicNanoseconds()
         do {
-            tag = try place.put(ArchiveNames.lease, Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8), condition)
+            tag = try place.put(
+                ArchiveNames.lease, Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8), condition)
         } catch ArchivePlaceError.conflict {
             // An answer that was lost on the way may have been a yes.
             let found = try place.getAll(ArchiveNames.lease, limit: Self.byteCountMax)
@@ -119,7 +122,8 @@ enum ProcessMark {
         guard let descriptor = try? SystemCalls.open(path, O_RDONLY) else { return nil }
         defer { SystemCalls.close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 2048)
-        guard let count = try? bytes.withUnsafeMutableBytes({ try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }) else { return nil }
+        guard let count = try? bytes.withUnsafeMutableBytes({ try SystemCalls.read(descriptor, into: $0, at: 0, path: path) })
+        else { return nil }
         // The name may hold anything; behind its last parenthesis the 20th field is the time of start.
         let text = String(decoding: bytes[..<count], as: UTF8.self)
         guard let end = text.lastIndex(of: ")") else { return nil }

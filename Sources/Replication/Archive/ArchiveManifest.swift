@@ -31,7 +31,8 @@ public struct ArchiveEntry: Equatable, Sendable {
         "\(sequence) \(snapshot.version) \(snapshot.topRef) \(snapshot.logicalSize) \(time) \(kind.rawValue) \(plainByteCount) \(storedByteCount) \(chain)"
     }
 
-    init(sequence: UInt64, snapshot: Snapshot, time: UInt64, kind: Kind, plainByteCount: Int, storedByteCount: Int, chain: Digest) {
+    init(sequence: UInt64, snapshot: Snapshot, time: UInt64, kind: Kind, plainByteCount: Int, storedByteCount: Int, chain: Digest)
+    {
         self.sequence = sequence
         self.snapshot = snapshot
         self.time = time
@@ -43,20 +44,24 @@ public struct ArchiveEntry: Equatable, Sendable {
 
     init?(line: Substring) {
         let parts = line.split(separator: " ")
-        guard parts.count == 9, let sequence = UInt64(parts[0]), let version = UInt64(parts[1]), let top = Int(parts[2]), let size = Int(parts[3]),
-              let time = UInt64(parts[4]), let kind = Kind(rawValue: String(parts[5])), let plain = Int(parts[6]), let stored = Int(parts[7]),
-              let chain = Digest(hexadecimal: String(parts[8])), sequence < 1 << 60, top >= 0, size >= 0,
-              (0..<Self.byteCountMax).contains(plain), (0..<Self.byteCountMax).contains(stored) else { return nil }
+        guard parts.count == 9, let sequence = UInt64(parts[0]), let version = UInt64(parts[1]), let top = Int(parts[2]),
+            let size = Int(parts[3]),
+            let time = UInt64(parts[4]), let kind = Kind(rawValue: String(parts[5])), let plain = Int(parts[6]),
+            let stored = Int(parts[7]),
+            let chain = Digest(hexadecimal: String(parts[8])), sequence < 1 << 60, top >= 0, size >= 0,
+            (0..<Self.byteCountMax).contains(plain), (0..<Self.byteCountMax).contains(stored)
+        else { return nil }
         self.init(
-            sequence: sequence, snapshot: Snapshot(version: version, topRef: top, logicalSize: size), time: time, kind: kind, plainByteCount: plain,
+            sequence: sequence, snapshot: Snapshot(version: version, topRef: top, logicalSize: size), time: time, kind: kind,
+            plainByteCount: plain,
             storedByteCount: stored, chain: chain)
     }
 }
 
 /// What must be known of an archive before anything else can be found: the object `realm-archive`, text, replaced whole.
 ///
-/// It is written when an image was, and every 16 versions; what came since is found by name. It never tells of anything that is not
-/// there, and never says that something may be removed which is still needed.
+/// It is written when an image was, and every 16 versions; what came since is found by name. It never tells of anything that is
+/// not there, and never says that something may be removed which is still needed.
 struct ArchiveManifest: Equatable {
     struct Image: Equatable {
         var sequence: UInt64
@@ -111,7 +116,8 @@ struct ArchiveManifest: Equatable {
 
             """
         for image in images {
-            text += "image \(image.sequence) \(image.version) \(image.time) \(image.plainByteCount) \(image.storedByteCount) \(image.ordinal)\n"
+            text +=
+                "image \(image.sequence) \(image.version) \(image.time) \(image.plainByteCount) \(image.storedByteCount) \(image.ordinal)\n"
         }
         return text
     }
@@ -132,19 +138,25 @@ struct ArchiveManifest: Equatable {
                 continue
             }
             let numbers = parts[1].split(separator: " ").compactMap { UInt64($0) }
-            guard numbers.count == 6, numbers[0] < 1 << 60, numbers[3...].allSatisfy({ $0 < 1 << 44 }), numbers[0] > images.last?.sequence ?? 0 || images.isEmpty else {
+            guard numbers.count == 6, numbers[0] < 1 << 60, numbers[3...].allSatisfy({ $0 < 1 << 44 }),
+                numbers[0] > images.last?.sequence ?? 0 || images.isEmpty
+            else {
                 throw damaged("the line of image \(images.count)")
             }
-            images.append(Image(
-                sequence: numbers[0], version: numbers[1], time: numbers[2], plainByteCount: Int(numbers[3]), storedByteCount: Int(numbers[4]),
-                ordinal: Int(numbers[5])))
+            images.append(
+                Image(
+                    sequence: numbers[0], version: numbers[1], time: numbers[2], plainByteCount: Int(numbers[3]),
+                    storedByteCount: Int(numbers[4]),
+                    ordinal: Int(numbers[5])))
         }
         func value(_ key: Substring) throws -> Substring {
             guard let value = lines[key] else { throw damaged("the line '\(key)' is missing") }
             return value
         }
         func number(_ key: Substring) throws -> UInt64 {
-            guard let number = UInt64(try value(key)), number < 1 << 60 else { throw damaged("the line '\(key)' holds no number") }
+            guard let number = UInt64(try value(key)), number < 1 << 60 else {
+                throw damaged("the line '\(key)' holds no number")
+            }
             return number
         }
         identifier = String(try value("identifier"))

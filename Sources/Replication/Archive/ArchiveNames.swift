@@ -6,9 +6,9 @@
 /// steps/0/<S>          from version S-1 to S     index/<N>        what is known of the versions 256 N ... 256 N + 255
 /// steps/<K>/<S>        from S - 4^K to S: the steps between, merged
 /// ```
-/// S, the sequence number of an archived version, counts without gaps, but where something had to begin anew (the source's history
-/// did not go on from the newest archived version): that begins with an image at the next multiple of 4096. So each merge begins at
-/// a multiple of its length, whether it exists can be asked by its name, and nobody has to list anything.
+/// S, the sequence number of an archived version, counts without gaps, but where something had to begin anew (the source's
+/// history did not go on from the newest archived version): that begins with an image at the next multiple of 4096. So each merge
+/// begins at a multiple of its length, whether it exists can be asked by its name, and nobody has to list anything.
 enum ArchiveNames {
     static let manifest = "realm-archive"
     static let lease = "lease"

@@ -12,7 +12,7 @@ import SharedStore
 struct ArchiveObjectHead: Equatable {
     enum Kind: UInt32 { case step = 0, image = 1, merged = 2, text = 3, content = 4 }
     static let byteCount = 192
-    static let magic: UInt64 = 0x3130_3030_4352_4152 // "RARC0001"
+    static let magic: UInt64 = 0x3130_3030_4352_4152  // "RARC0001"
 
     var kind = Kind.step
     var isEncrypted = false
@@ -32,10 +32,13 @@ struct ArchiveObjectHead: Equatable {
         out.withUnsafeMutableBytes { p in
             guard let start = p.baseAddress else { return }
             p.storeBytes(of: Self.magic, as: UInt64.self)
-            let halves: [(Int, UInt32)] = [(8, UInt32(Self.byteCount)), (12, kind.rawValue), (16, isEncrypted ? 1 : 0), (20, UInt32(level))]
+            let halves: [(Int, UInt32)] = [
+                (8, UInt32(Self.byteCount)), (12, kind.rawValue), (16, isEncrypted ? 1 : 0), (20, UInt32(level)),
+            ]
             for (offset, value) in halves { p.storeBytes(of: value, toByteOffset: offset, as: UInt32.self) }
             let words: [(Int, UInt64)] = [
-                (24, parentSequence), (32, sequence), (40, this.version), (48, UInt64(this.topRef)), (56, UInt64(this.logicalSize)), (64, time),
+                (24, parentSequence), (32, sequence), (40, this.version), (48, UInt64(this.topRef)),
+                (56, UInt64(this.logicalSize)), (64, time),
                 (72, UInt64(plainByteCount)),
             ]
             for (offset, value) in words { p.storeBytes(of: value, toByteOffset: offset, as: UInt64.self) }
@@ -54,9 +57,11 @@ struct ArchiveObjectHead: Equatable {
             func word(_ offset: Int) -> UInt64 { p.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
             func half(_ offset: Int) -> UInt32 { p.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
             guard word(0) == Self.magic, half(8) == Self.byteCount,
-                  Checksum.xxh3(UnsafeRawBufferPointer(rebasing: p[..<184])) == word(184), let kind = Kind(rawValue: half(12)), half(16) <= 1,
-                  half(20) <= ArchiveNames.levelMax, word(24) < 1 << 60, word(32) < 1 << 60, word(48) < 1 << 56, word(56) < 1 << 56,
-                  word(72) < UInt64(ArchiveEntry.byteCountMax) else { return nil }
+                Checksum.xxh3(UnsafeRawBufferPointer(rebasing: p[..<184])) == word(184), let kind = Kind(rawValue: half(12)),
+                half(16) <= 1,
+                half(20) <= ArchiveNames.levelMax, word(24) < 1 << 60, word(32) < 1 << 60, word(48) < 1 << 56, word(56) < 1 << 56,
+                word(72) < UInt64(ArchiveEntry.byteCountMax)
+            else { return nil }
             var head = ArchiveObjectHead()
             head.kind = kind
             head.isEncrypted = half(16) == 1
@@ -135,12 +140,15 @@ final class ArchiveObjectReader {
     /// Nil where there is nothing of that name.
     init?(_ place: any ArchivePlace, _ name: String, cipher: ArchiveCipher?, stored: [UInt8]? = nil) throws {
         let first: ArchiveRead
-        if let stored { first = ArchiveRead(bytes: stored, totalByteCount: stored.count, tag: "") } else {
+        if let stored {
+            first = ArchiveRead(bytes: stored, totalByteCount: stored.count, tag: "")
+        } else {
             guard let read = try place.get(name, from: 0, count: Self.pieceByteCount) else { return nil }
             first = read
         }
         guard let head = ArchiveObjectHead(first.bytes) else {
-            throw ArchiveError.damaged(place: place.description, object: name, reason: "its head is no head of an archive's object")
+            throw ArchiveError.damaged(
+                place: place.description, object: name, reason: "its head is no head of an archive's object")
         }
         if head.isEncrypted, cipher == nil { throw ArchiveError.keyNeeded(place: place.description) }
         self.head = head
@@ -164,7 +172,9 @@ final class ArchiveObjectReader {
                 guard let more = try place.get(name, from: bufferOffset + buffer.count, count: wanted) else {
                     throw ArchiveError.missing(place: place.description, object: name)
                 }
-                if more.bytes.isEmpty { throw damaged("it ends after \(bufferOffset + buffer.count) bytes, in the midst of a record") }
+                if more.bytes.isEmpty {
+                    throw damaged("it ends after \(bufferOffset + buffer.count) bytes, in the midst of a record")
+                }
                 buffer += more.bytes
             }
         }
@@ -201,6 +211,8 @@ final class ArchiveObjectReader {
         let bytes = try record()
         do {
             return try bytes.withUnsafeBytes { try Segment(encoded: $0, compressor: compressor, prefix: prefix) }
-        } catch let error as SegmentError { throw damaged("\(error)") } catch let error as CompressionError { throw damaged("\(error)") }
+        } catch let error as SegmentError { throw damaged("\(error)") } catch let error as CompressionError {
+            throw damaged("\(error)")
+        }
     }
 }

@@ -2,7 +2,8 @@ import SharedStore
 
 /// Finds versions in an archive, and the way to them. Writes nothing and needs no lease.
 ///
-/// What an archiver removes meanwhile is missing for who was on the way to it: `ArchiveError.missing`; opening again shows what is there.
+/// What an archiver removes meanwhile is missing for who was on the way to it: `ArchiveError.missing`; opening again shows what
+/// is there.
 public final class ArchiveReader {
     public let place: any ArchivePlace
     let manifest: ArchiveManifest
@@ -36,11 +37,14 @@ public final class ArchiveReader {
     func entries(ofChunk number: UInt64) throws -> [ArchiveEntry] {
         if let known = chunks[number] { return known }
         let name = ArchiveNames.index(number)
-        guard let reader = try ArchiveObjectReader(place, name, cipher: cipher) else { throw ArchiveError.missing(place: place.description, object: name) }
+        guard let reader = try ArchiveObjectReader(place, name, cipher: cipher) else {
+            throw ArchiveError.missing(place: place.description, object: name)
+        }
         let lines = try reader.text().split(separator: "\n")
         let entries = lines.compactMap { ArchiveEntry(line: $0) }
         guard entries.count == lines.count, zip(entries, entries.dropFirst()).allSatisfy({ $0.sequence < $1.sequence }),
-              entries.allSatisfy({ ArchiveNames.chunk(of: $0.sequence) == number }) else { throw reader.damaged("its lines cannot be") }
+            entries.allSatisfy({ ArchiveNames.chunk(of: $0.sequence) == number })
+        else { throw reader.damaged("its lines cannot be") }
         chunks[number] = entries
         return entries
     }
@@ -67,7 +71,9 @@ public final class ArchiveReader {
         while true {
             let name = ArchiveNames.step(0, before.sequence + 1)
             guard let read = try place.get(name, from: 0, count: ArchiveObjectHead.byteCount) else { break }
-            guard let head = ArchiveObjectHead(read.bytes), head.sequence == before.sequence + 1, head.parentSequence == before.sequence else {
+            guard let head = ArchiveObjectHead(read.bytes), head.sequence == before.sequence + 1,
+                head.parentSequence == before.sequence
+            else {
                 throw ArchiveError.damaged(place: place.description, object: name, reason: "its head cannot be")
             }
             if let index = found.indices.last { found[index].chain = head.parentChain }
@@ -83,12 +89,16 @@ public final class ArchiveReader {
 
     /// The chain hash that an object ends with.
     private func lastChain(_ name: String) throws -> Digest {
-        guard let reader = try ArchiveObjectReader(place, name, cipher: cipher) else { throw ArchiveError.missing(place: place.description, object: name) }
+        guard let reader = try ArchiveObjectReader(place, name, cipher: cipher) else {
+            throw ArchiveError.missing(place: place.description, object: name)
+        }
         if reader.head.chain != Digest() { return reader.head.chain }
         while true {
             let record = try reader.record()
             let head: SegmentHead
-            do { head = try record.withUnsafeBytes { try SegmentHead($0) } } catch let error as SegmentError { throw reader.damaged("\(error)") }
+            do { head = try record.withUnsafeBytes { try SegmentHead($0) } } catch let error as SegmentError {
+                throw reader.damaged("\(error)")
+            }
             if !head.flags.contains(.more) { return head.chain }
         }
     }
@@ -110,7 +120,9 @@ public final class ArchiveReader {
         var out: [ArchiveEntry] = []
         var number = ArchiveNames.chunk(of: first)
         while number <= ArchiveNames.chunk(of: min(last, indexed)) {
-            out += try entriesIfThere(ofChunk: number).filter { $0.sequence >= first && $0.sequence <= last && $0.sequence <= indexed }
+            out += try entriesIfThere(ofChunk: number).filter {
+                $0.sequence >= first && $0.sequence <= last && $0.sequence <= indexed
+            }
             number = nextChunk(after: number, upTo: last)
         }
         if last > indexed { out += try unindexed().filter { $0.sequence >= first && $0.sequence <= last } }
@@ -125,7 +137,9 @@ public final class ArchiveReader {
     /// The newest version in the archive.
     public func newest() throws -> ArchiveEntry {
         if let last = try unindexed().last { return last }
-        guard let indexed = manifest.indexed, let last = try entries(ofChunk: ArchiveNames.chunk(of: indexed)).last(where: { $0.sequence <= indexed }) else {
+        guard let indexed = manifest.indexed,
+            let last = try entries(ofChunk: ArchiveNames.chunk(of: indexed)).last(where: { $0.sequence <= indexed })
+        else {
             throw ArchiveError.noSuchVersion(place: place.description, wanted: "version", nearest: "nothing was archived yet")
         }
         return last
@@ -157,7 +171,9 @@ public final class ArchiveReader {
             let next = index + 1 < images.count ? images[index + 1].sequence : nil
             if let found = try search(images[index].sequence, next, { $0.time <= time }).0 { return found }
         }
-        let text = images.first.map { "the oldest was seen \(Self.text(nanoseconds: $0.time > time ? $0.time - time : 0)) later" } ?? "it is empty"
+        let text =
+            images.first.map { "the oldest was seen \(Self.text(nanoseconds: $0.time > time ? $0.time - time : 0)) later" }
+            ?? "it is empty"
         throw ArchiveError.noSuchVersion(place: place.description, wanted: "version of that time", nearest: text)
     }
 
@@ -173,7 +189,9 @@ public final class ArchiveReader {
     }
 
     /// In the stretch from one image to the next, the last entry for which `holds`, and the one behind it.
-    private func search(_ first: UInt64, _ next: UInt64?, _ holds: (ArchiveEntry) -> Bool) throws -> (ArchiveEntry?, ArchiveEntry?) {
+    private func search(_ first: UInt64, _ next: UInt64?, _ holds: (ArchiveEntry) -> Bool) throws -> (
+        ArchiveEntry?, ArchiveEntry?
+    ) {
         let stretch = try narrowed(first, next ?? UInt64.max, holds)
         let position = stretch.lastIndex(where: holds)
         let following = position.map { $0 + 1 } ?? 0
@@ -184,10 +202,15 @@ public final class ArchiveReader {
     private func narrowed(_ first: UInt64, _ last: UInt64, _ holds: (ArchiveEntry) -> Bool) throws -> [ArchiveEntry] {
         guard let indexed = manifest.indexed else { return [] }
         var low = ArchiveNames.chunk(of: first), high = ArchiveNames.chunk(of: min(last, indexed))
-        // Within a stretch numbers do not leap, so every chunk is there; one that begins with what holds is not behind the border.
+        // Within a stretch numbers do not leap, so every chunk is there; one that begins with what holds is not behind the
+        // border.
         while low < high {
             let middle = low + (high - low + 1) / 2
-            if let entry = try entriesIfThere(ofChunk: middle).first(where: { $0.sequence >= first }), holds(entry) { low = middle } else { high = middle - 1 }
+            if let entry = try entriesIfThere(ofChunk: middle).first(where: { $0.sequence >= first }), holds(entry) {
+                low = middle
+            } else {
+                high = middle - 1
+            }
         }
         let end = low >= ArchiveNames.chunk(of: min(last, indexed)) ? last : min(last, (low + 2) * ArchiveNames.indexChunkCount)
         return try entries(from: max(first, low * ArchiveNames.indexChunkCount), through: end)

@@ -2,11 +2,11 @@ import Glibc
 import SharedStore
 import SystemCalls
 
-/// A version of an archive on its way to becoming a file: nobody has it open, so bytes go to their places in any order, and the header
-/// comes last.
+/// A version of an archive on its way to becoming a file: nobody has it open, so bytes go to their places in any order, and the
+/// header comes last.
 ///
-/// Every segment is checked (lengths, checksum, chain) before it is stored, and every object must begin at the version and chain hash
-/// where the one before ended: what comes out is the version that was archived, or an error.
+/// Every segment is checked (lengths, checksum, chain) before it is stored, and every object must begin at the version and chain
+/// hash where the one before ended: what comes out is the version that was archived, or an error.
 final class RestoredFile {
     let path: String
     private let backend: FileBackend
@@ -21,12 +21,15 @@ final class RestoredFile {
     /// Called with the bytes that were stored.
     private let onPiece: (Int) throws -> Void
 
-    init(_ path: String, _ reader: ArchiveReader, key: EncryptionKey?, onPiece: @escaping (Int) throws -> Void = { _ in }) throws {
+    init(_ path: String, _ reader: ArchiveReader, key: EncryptionKey?, onPiece: @escaping (Int) throws -> Void = { _ in }) throws
+    {
         self.path = path
         self.reader = reader
         self.onPiece = onPiece
         let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL)
-        backend = key.map { EncryptedFile(descriptor: descriptor, path: path, key: $0) } ?? PlainFile(descriptor: descriptor, path: path)
+        backend =
+            key.map { EncryptedFile(descriptor: descriptor, path: path, key: $0) }
+            ?? PlainFile(descriptor: descriptor, path: path)
     }
 
     deinit { backend.close() }
@@ -34,11 +37,14 @@ final class RestoredFile {
     /// Goes on to a version, from the image before it, or from where the content stands if that is on the way.
     func advance(to target: ArchiveEntry) throws {
         guard let base = reader.manifest.base(of: target.sequence) else {
-            throw ArchiveError.missing(place: reader.place.description, object: "an image before version \(target.snapshot.version)")
+            throw ArchiveError.missing(
+                place: reader.place.description, object: "an image before version \(target.snapshot.version)")
         }
         if sequence.map({ $0 < base.sequence || $0 > target.sequence }) ?? true {
             let name = ArchiveNames.image(base.sequence)
-            guard try store(name, isImage: true) else { throw ArchiveError.missing(place: reader.place.description, object: name) }
+            guard try store(name, isImage: true) else {
+                throw ArchiveError.missing(place: reader.place.description, object: name)
+            }
         }
         while let here = sequence, here < target.sequence {
             var isFound = false
@@ -59,7 +65,9 @@ final class RestoredFile {
     private func store(_ name: String, isImage: Bool) throws -> Bool {
         guard let object = try ArchiveObjectReader(reader.place, name, cipher: reader.cipher) else { return false }
         let head = object.head
-        guard isImage ? head.kind == .image : head.kind != .image && head.kind != .text else { throw object.damaged("it is something else") }
+        guard isImage ? head.kind == .image : head.kind != .image && head.kind != .text else {
+            throw object.damaged("it is something else")
+        }
         if !isImage, head.parentSequence != sequence || head.parentChain != chain {
             throw object.damaged("it does not go on from where the one before it ends")
         }
@@ -68,11 +76,15 @@ final class RestoredFile {
         var hasMore = true
         while hasMore {
             let segment = try object.segment(compressor) { segment in
-                guard let prefix = try ListsPrefix.bytes(segment.parent, reading) else { throw object.damaged("its parent has no lists") }
+                guard let prefix = try ListsPrefix.bytes(segment.parent, reading) else {
+                    throw object.damaged("its parent has no lists")
+                }
                 return prefix
             }
-            guard segment.head.this == head.this, segment.head.parentChain == last, segment.head.flags.contains(.image) == isImage,
-                  isImage || segment.head.parent == parent else { throw object.damaged("one of its segments belongs to something else") }
+            guard segment.head.this == head.this, segment.head.parentChain == last,
+                segment.head.flags.contains(.image) == isImage,
+                isImage || segment.head.parent == parent
+            else { throw object.damaged("one of its segments belongs to something else") }
             last = segment.head.chain
             hasMore = segment.head.flags.contains(.more)
             try store(segment)
@@ -212,16 +224,21 @@ extension Archive {
         let result: String?? = try StoreFiles.withExclusiveAccess(destination) { () -> String? in
             var aside: String?
             if force, MirrorImage.exists(destination) {
-                let name = "\(destination).replaced-\(MirrorLock.timeText("%Y%m%d-%H%M%S"))-\(getpid())-\(UInt16.random(in: 0...UInt16.max))"
+                let name =
+                    "\(destination).replaced-\(MirrorLock.timeText("%Y%m%d-%H%M%S"))-\(getpid())-\(UInt16.random(in: 0...UInt16.max))"
                 try SystemCalls.renameExclusively(destination, to: name)
                 aside = name
             }
             let statePath = SessionPaths(destination).mirrorState
-            if let state { try state.write(replica: destination, durably: true) } else if MirrorImage.exists(statePath) {
+            if let state {
+                try state.write(replica: destination, durably: true)
+            } else if MirrorImage.exists(statePath) {
                 // It told of the file that was here before.
                 try SystemCalls.rename(statePath, to: statePath + ".replaced")
             }
-            do { try SystemCalls.renameExclusively(temporary, to: destination) } catch let error as SystemError where error.code == EEXIST {
+            do { try SystemCalls.renameExclusively(temporary, to: destination) } catch let error as SystemError
+                where error.code == EEXIST
+            {
                 throw ArchiveError.destinationExists(path: destination)
             }
             try SystemCalls.syncDirectory(of: destination)
@@ -235,7 +252,9 @@ extension Archive {
     /// Of versions with equal numbers (the source was set back), only the last one has a file.
     ///
     /// - Returns: how many.
-    public static func restoreAll(_ reader: ArchiveReader, to directory: String, options: RestoreOptions = RestoreOptions()) throws -> Int {
+    public static func restoreAll(_ reader: ArchiveReader, to directory: String, options: RestoreOptions = RestoreOptions())
+        throws -> Int
+    {
         do { try SystemCalls.makeDirectory(directory) } catch let error as SystemError where error.code == EEXIST {}
         let history = try reader.history()
         var last: [UInt64: UInt64] = [:]
@@ -251,7 +270,9 @@ extension Archive {
     /// Restores a version into a scratch file and checks every rule of the format over it; the file is removed.
     ///
     /// - Parameter scratch: the folder for the file, of the size of the source.
-    public static func verify(_ reader: ArchiveReader, _ entry: ArchiveEntry, scratch: String, key: EncryptionKey?) throws -> VerificationReport {
+    public static func verify(_ reader: ArchiveReader, _ entry: ArchiveEntry, scratch: String, key: EncryptionKey?) throws
+        -> VerificationReport
+    {
         var options = RestoreOptions()
         options.key = key
         options.verifies = false

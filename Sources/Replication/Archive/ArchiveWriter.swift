@@ -3,9 +3,9 @@ import SystemCalls
 
 /// Puts versions into an archive, for the holder of the lease.
 ///
-/// Order, at every step: what something refers to is there before it is: an image before the manifest names it, merges and the index
-/// after the steps they tell of; only what the manifest has given up is removed. Who dies in between leaves an archive from which
-/// every version whose step was put can be restored; what lies there without being named is put again under the same name.
+/// Order, at every step: what something refers to is there before it is: an image before the manifest names it, merges and the
+/// index after the steps they tell of; only what the manifest has given up is removed. Who dies in between leaves an archive from
+/// which every version whose step was put can be restored; what lies there without being named is put again under the same name.
 ///
 /// Memory: one record (32 MiB) and its compressed form; when steps are merged, their bytes.
 final class ArchiveWriter {
@@ -61,7 +61,8 @@ final class ArchiveWriter {
                 manifest.source = source
             }
         } else {
-            let identifier = "\(String(UInt64.random(in: 0...UInt64.max), radix: 16))-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
+            let identifier =
+                "\(String(UInt64.random(in: 0...UInt64.max), radix: 16))-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
             cipher = key.map { ArchiveCipher($0, archive: identifier) }
             manifest = ArchiveManifest(identifier: identifier, source: source, keyCheck: cipher?.check)
             manifestTag = try place.put(ArchiveNames.manifest, Array(manifest.text.utf8), .absent)
@@ -70,17 +71,22 @@ final class ArchiveWriter {
         changedByteCount = manifest.changedByteCount
         storedByteCount = manifest.storedByteCount
         let reader = ArchiveReader(place, manifest, cipher)
-        if let indexed = manifest.indexed { chunk = try reader.entries(ofChunk: ArchiveNames.chunk(of: indexed)).filter { $0.sequence <= indexed } }
+        if let indexed = manifest.indexed {
+            chunk = try reader.entries(ofChunk: ArchiveNames.chunk(of: indexed)).filter { $0.sequence <= indexed }
+        }
         newest = chunk.last
         for entry in try reader.unindexed(after: newest) { adopt(entry) }
         if let newest, let base = manifest.base(of: newest.sequence) {
             // Merges are not counted here: the next image comes a little earlier than it would have.
-            for entry in try reader.entries(from: base.sequence + 1, through: newest.sequence) { path.append((entry.sequence, 0, entry.plainByteCount)) }
+            for entry in try reader.entries(from: base.sequence + 1, through: newest.sequence) {
+                path.append((entry.sequence, 0, entry.plainByteCount))
+            }
         }
         if let newest, let found = try place.getAll(ArchiveNames.hashes, limit: 1 << 30),
-           let record = try? ArchiveObjectReader(place, ArchiveNames.hashes, cipher: cipher, stored: found.bytes),
-           record.head.sequence == newest.sequence, let hashes = BlockHashes(encoded: (try? record.record()) ?? []),
-           hashes.snapshot == newest.snapshot {
+            let record = try? ArchiveObjectReader(place, ArchiveNames.hashes, cipher: cipher, stored: found.bytes),
+            record.head.sequence == newest.sequence, let hashes = BlockHashes(encoded: (try? record.record()) ?? []),
+            hashes.snapshot == newest.snapshot
+        {
             tracked = TrackedHashes(hashes)
             hashedSequence = newest.sequence
         }
@@ -101,13 +107,19 @@ final class ArchiveWriter {
     private func putFinal(_ name: String, _ bytes: [UInt8]) throws {
         do { try place.put(name, bytes, .absent) } catch ArchivePlaceError.conflict {
             // An answer that was lost on the way may have been a yes.
-            guard let found = try place.getAll(name, limit: max(bytes.count, 1 << 30)), found.bytes == bytes else { throw ArchivePlaceError.conflict(name: name) }
+            guard let found = try place.getAll(name, limit: max(bytes.count, 1 << 30)), found.bytes == bytes else {
+                throw ArchivePlaceError.conflict(name: name)
+            }
         }
     }
 
     func putManifest() throws {
-        do { manifestTag = try place.put(ArchiveNames.manifest, Array(manifest.text.utf8), .matches(manifestTag)) } catch ArchivePlaceError.conflict {
-            guard let found = try place.getAll(ArchiveNames.manifest, limit: ArchiveManifest.byteCountMax), found.bytes == Array(manifest.text.utf8) else {
+        do {
+            manifestTag = try place.put(ArchiveNames.manifest, Array(manifest.text.utf8), .matches(manifestTag))
+        } catch ArchivePlaceError.conflict {
+            guard let found = try place.getAll(ArchiveNames.manifest, limit: ArchiveManifest.byteCountMax),
+                found.bytes == Array(manifest.text.utf8)
+            else {
                 throw ArchivePlaceError.conflict(name: ArchiveNames.manifest)
             }
             manifestTag = found.tag
@@ -119,7 +131,8 @@ final class ArchiveWriter {
     /// - Parameter head: all but lengths and chain; the chain of the first one's parent.
     /// - Returns: the chain of the last one.
     private func segments(
-        _ head: SegmentHead, _ ranges: [Range<Int>], _ memory: Memory, prefix: [UInt8]?, name: String, _ emit: ([UInt8]) throws -> Void
+        _ head: SegmentHead, _ ranges: [Range<Int>], _ memory: Memory, prefix: [UInt8]?, name: String,
+        _ emit: ([UInt8]) throws -> Void
     ) throws -> Digest {
         var records = ArchiveRecords(name, cipher)
         var chain = head.parentChain
@@ -128,7 +141,8 @@ final class ArchiveWriter {
             var payload: [UInt8] = []
             payload.reserveCapacity(RangeSet.byteCount(piece))
             for range in piece {
-                let bytes = UnsafeRawBufferPointer(start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count)
+                let bytes = UnsafeRawBufferPointer(
+                    start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count)
                 payload.append(contentsOf: bytes)
                 if head.flags.contains(.image) { memory.giveBack(range) }
             }
@@ -144,7 +158,9 @@ final class ArchiveWriter {
         return chain
     }
 
-    private func segmentHead(_ sequence: UInt64, _ snapshot: Snapshot, _ time: UInt64, history: (type: UInt8, base: UInt64)) -> SegmentHead {
+    private func segmentHead(_ sequence: UInt64, _ snapshot: Snapshot, _ time: UInt64, history: (type: UInt8, base: UInt64))
+        -> SegmentHead
+    {
         var head = SegmentHead()
         head.sequence = sequence
         head.this = snapshot
@@ -157,7 +173,9 @@ final class ArchiveWriter {
     // MARK: Images
 
     /// Puts an image of a version that is held, as the beginning of something new or beside the step that led to it.
-    private func putImage(_ sequence: UInt64, _ memory: Memory, _ snapshot: Snapshot, _ extents: FreeExtents, time: UInt64, chain: Digest) throws -> (Int, Digest) {
+    private func putImage(
+        _ sequence: UInt64, _ memory: Memory, _ snapshot: Snapshot, _ extents: FreeExtents, time: UInt64, chain: Digest
+    ) throws -> (Int, Digest) {
         let name = ArchiveNames.image(sequence)
         let ranges = extents.usedRanges()
         var head = ArchiveObjectHead()
@@ -197,10 +215,14 @@ final class ArchiveWriter {
         let before = storedByteCount
         let (stored, chain) = try putImage(sequence, memory, snapshot, extents, time: time, chain: Digest())
         storedByteCount = before
-        adopt(ArchiveEntry(
-            sequence: sequence, snapshot: snapshot, time: time, kind: .start, plainByteCount: extents.usedByteCount, storedByteCount: stored, chain: chain))
-        manifest.images.append(.init(
-            sequence: sequence, version: snapshot.version, time: time, plainByteCount: extents.usedByteCount, storedByteCount: stored, ordinal: count - 1))
+        adopt(
+            ArchiveEntry(
+                sequence: sequence, snapshot: snapshot, time: time, kind: .start, plainByteCount: extents.usedByteCount,
+                storedByteCount: stored, chain: chain))
+        manifest.images.append(
+            .init(
+                sequence: sequence, version: snapshot.version, time: time, plainByteCount: extents.usedByteCount,
+                storedByteCount: stored, ordinal: count - 1))
         path = []
         newestRanges = []
         tracked = TrackedHashes(try BlockHashes(memory: memory, snapshot: snapshot, extents: extents))
@@ -212,9 +234,11 @@ final class ArchiveWriter {
     func appendImage(_ memory: Memory, _ extents: FreeExtents) throws {
         guard let newest else { return }
         let (stored, _) = try putImage(newest.sequence, memory, newest.snapshot, extents, time: newest.time, chain: newest.chain)
-        manifest.images.append(.init(
-            sequence: newest.sequence, version: newest.snapshot.version, time: newest.time, plainByteCount: extents.usedByteCount, storedByteCount: stored,
-            ordinal: count - 1))
+        manifest.images.append(
+            .init(
+                sequence: newest.sequence, version: newest.snapshot.version, time: newest.time,
+                plainByteCount: extents.usedByteCount, storedByteCount: stored,
+                ordinal: count - 1))
         path = []
         tracked = TrackedHashes(try BlockHashes(memory: memory, snapshot: newest.snapshot, extents: extents))
         try putHashes()
@@ -225,7 +249,9 @@ final class ArchiveWriter {
     func imageIsDue(now: UInt64) -> Bool {
         guard let newest, let last = manifest.images.last, newest.sequence > last.sequence else { return false }
         if newest.sequence % 4 != 0 { return false }
-        if now > last.time, now - last.time >= UInt64(clamping: options.snapshotInterval.components.seconds) * 1_000_000_000 { return true }
+        if now > last.time, now - last.time >= UInt64(clamping: options.snapshotInterval.components.seconds) * 1_000_000_000 {
+            return true
+        }
         guard newest.sequence % 16 == 0 else { return false }
         let bytes = path.reduce(0) { $0 &+ $1.byteCount }
         if bytes > last.plainByteCount / 2 + Self.pathByteCountMin { return true }
@@ -239,13 +265,15 @@ final class ArchiveWriter {
 
     // MARK: Steps
 
-    /// Puts the step from the newest version to `snapshot`; both are held in the memory given, unless the step was found by content.
+    /// Puts the step from the newest version to `snapshot`; both are held in the memory given, unless the step was found by
+    /// content.
     ///
     /// - Parameters:
     ///   - parent: where the newest version can be read; nil where it is held by nobody.
     ///   - freed: what the newest version has and this one not.
     func appendStep(
-        _ ranges: [Range<Int>], _ memory: Memory, _ snapshot: Snapshot, history: (type: UInt8, base: UInt64), time: UInt64, parent: Memory?, freed: [Range<Int>],
+        _ ranges: [Range<Int>], _ memory: Memory, _ snapshot: Snapshot, history: (type: UInt8, base: UInt64), time: UInt64,
+        parent: Memory?, freed: [Range<Int>],
         hashes: BlockHashes? = nil
     ) throws {
         guard let before = newest else { return }
@@ -269,7 +297,9 @@ final class ArchiveWriter {
         let stored: Int
         if head.plainByteCount <= Self.mergeByteCountMax {
             let bytes: [UInt8]
-            if let attempt, attempt.sequence == sequence, attempt.snapshot == snapshot { (bytes, chain) = (attempt.bytes, attempt.chain) } else {
+            if let attempt, attempt.sequence == sequence, attempt.snapshot == snapshot {
+                (bytes, chain) = (attempt.bytes, attempt.chain)
+            } else {
                 var fresh = head.bytes()
                 chain = try segments(segment, ranges, memory, prefix: prefix, name: name) { fresh += $0 }
                 bytes = fresh
@@ -297,9 +327,11 @@ final class ArchiveWriter {
             }
             stored = count
         }
-        adopt(ArchiveEntry(
-            sequence: sequence, snapshot: snapshot, time: time, kind: parent == nil ? .content : .step, plainByteCount: head.plainByteCount,
-            storedByteCount: stored, chain: chain))
+        adopt(
+            ArchiveEntry(
+                sequence: sequence, snapshot: snapshot, time: time, kind: parent == nil ? .content : .step,
+                plainByteCount: head.plainByteCount,
+                storedByteCount: stored, chain: chain))
         path.append((sequence, 0, head.plainByteCount))
         newestRanges = sequence % 4 == 0 ? [] : ranges
         if let hashes { tracked = TrackedHashes(hashes) } else { tracked?.note(ranges, freed: freed) }
@@ -321,16 +353,21 @@ final class ArchiveWriter {
         guard let newest else { return }
         for level in 1...ArchiveNames.levelMax where newest.sequence % ArchiveNames.span(level) == 0 {
             guard newest.sequence >= ArchiveNames.span(level), newest.sequence - ArchiveNames.span(level) >= manifest.oldest,
-                  try merge(level, newest.sequence) else { return }
+                try merge(level, newest.sequence)
+            else { return }
         }
     }
 
     private func merge(_ level: Int, _ last: UInt64) throws -> Bool {
         let span = ArchiveNames.span(level), part = ArchiveNames.span(level - 1)
         let names = (1...4).map { ArchiveNames.step(level - 1, last - span + $0 * part) }
-        guard let merged = try SegmentMerge(names, place, cipher, compressor, limit: Self.mergeByteCountMax, stored: { name in
-            self.recent[name]
-        }) else { return false }
+        guard
+            let merged = try SegmentMerge(
+                names, place, cipher, compressor, limit: Self.mergeByteCountMax,
+                stored: { name in
+                    self.recent[name]
+                })
+        else { return false }
         guard merged.first.parentSequence == last - span, merged.last.sequence == last else { return false }
         let name = ArchiveNames.step(level, last)
         var head = merged.last
@@ -352,7 +389,8 @@ final class ArchiveWriter {
         storedByteCount += bytes.count
         recent.forget(names)
         recent.remember(name, bytes)
-        let isWhole = path.suffix(4).count == 4 && path.suffix(4).allSatisfy { $0.level == level - 1 && $0.sequence > last - span }
+        let isWhole =
+            path.suffix(4).count == 4 && path.suffix(4).allSatisfy { $0.level == level - 1 && $0.sequence > last - span }
         if isWhole {
             path.removeLast(4)
             path.append((last, level, head.plainByteCount))
@@ -380,7 +418,9 @@ final class ArchiveWriter {
 
     /// Puts the hashes of the newest version, whose `tracked` ones are up to date.
     func putHashes() throws {
-        guard let tracked, tracked.dirty.isEmpty, let newest, tracked.hashes.snapshot == newest.snapshot, hashedSequence != newest.sequence else { return }
+        guard let tracked, tracked.dirty.isEmpty, let newest, tracked.hashes.snapshot == newest.snapshot,
+            hashedSequence != newest.sequence
+        else { return }
         var head = ArchiveObjectHead()
         head.kind = .text
         head.isEncrypted = cipher != nil
@@ -399,13 +439,17 @@ final class ArchiveWriter {
         guard options.keep != nil || options.keepFor != nil, let newest else { return }
         // Whatever one of the promises covers stays.
         var candidates: [ArchiveManifest.Image] = []
-        if let keep = options.keep { candidates.append(contentsOf: manifest.images.last { $0.ordinal <= count - max(keep, 1) }.map { [$0] } ?? []) }
+        if let keep = options.keep {
+            candidates.append(contentsOf: manifest.images.last { $0.ordinal <= count - max(keep, 1) }.map { [$0] } ?? [])
+        }
         if let keepFor = options.keepFor {
             let age = UInt64(clamping: keepFor.components.seconds) &* 1_000_000_000
             if let image = manifest.images.last(where: { $0.time <= now && now - $0.time >= age }) { candidates.append(image) }
         }
         let promises = (options.keep == nil ? 0 : 1) + (options.keepFor == nil ? 0 : 1)
-        guard candidates.count == promises, let base = candidates.map(\.sequence).min(), base > manifest.oldest || manifest.removed < manifest.oldest else { return }
+        guard candidates.count == promises, let base = candidates.map(\.sequence).min(),
+            base > manifest.oldest || manifest.removed < manifest.oldest
+        else { return }
         if base > manifest.oldest {
             manifest.oldest = base
             try lease.renew()

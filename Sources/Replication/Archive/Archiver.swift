@@ -4,12 +4,12 @@ import SystemCalls
 
 /// Puts every version of a source into an archive, until it is told to stop, or the newest one once.
 ///
-/// A reader in the source's session, like a mirror (mirroring.md 3): it holds the version that was archived last and, while it puts a
-/// step, the next one. It writes nothing beside the source, needs no scratch space, and asks nothing of the place while nothing is
-/// committed.
+/// A reader in the source's session, like a mirror (mirroring.md 3): it holds the version that was archived last and, while it
+/// puts a step, the next one. It writes nothing beside the source, needs no scratch space, and asks nothing of the place while
+/// nothing is committed.
 ///
-/// Where the version that was archived last is held by nobody any more, what differs is found by content; where that cannot be told
-/// either (no hashes of exactly that version), or is most of the file, a new image begins a new line in the same archive.
+/// Where the version that was archived last is held by nobody any more, what differs is found by content; where that cannot be
+/// told either (no hashes of exactly that version), or is most of the file, a new image begins a new line in the same archive.
 ///
 /// Used by one thread, which `run` keeps until the end.
 public final class Archiver {
@@ -36,7 +36,8 @@ public final class Archiver {
         /// The version that was archived last.
         public var version: UInt64?
         public var versionCount: Int
-        /// Since this archiver began: versions that were archived, bytes that were stored for them and for what is made of them, whole images.
+        /// Since this archiver began: versions that were archived, bytes that were stored for them and for what is made of them,
+        /// whole images.
         public var stepCount: Int
         public var byteCount: Int
         public var imageCount: Int
@@ -49,7 +50,8 @@ public final class Archiver {
     private var connection: SourceSession?
 
     public init(
-        source: String, place: any ArchivePlace, options: Archive.Options = Archive.Options(), onStatus: @escaping (Status) -> Void = { _ in },
+        source: String, place: any ArchivePlace, options: Archive.Options = Archive.Options(),
+        onStatus: @escaping (Status) -> Void = { _ in },
         control: @escaping MirrorFollower.Control
     ) {
         self.source = source
@@ -127,7 +129,8 @@ public final class Archiver {
     private func noteHashes() throws {
         guard let writer, let base = connection?.base, base.snapshot == writer.newest?.snapshot else { return }
         if writer.tracked == nil {
-            writer.tracked = TrackedHashes(try BlockHashes(memory: base.memory, snapshot: base.snapshot, extents: try base.extents(), givesBack: true))
+            writer.tracked = TrackedHashes(
+                try BlockHashes(memory: base.memory, snapshot: base.snapshot, extents: try base.extents(), givesBack: true))
         } else if writer.tracked?.hashes.snapshot != base.snapshot {
             try writer.tracked?.refresh(memory: base.memory, snapshot: base.snapshot, extents: try base.extents())
         }
@@ -139,8 +142,9 @@ public final class Archiver {
         switch error {
         case ArchivePlaceError.unavailable, ArchivePlaceError.conflict: return true
         case ArchiveError.leaseHeld: return true
-        case let error as SystemError: return error.isOutOfSpace || [EIO, ESTALE, ENETDOWN, EHOSTDOWN, ETIMEDOUT].contains(error.code)
-            || error.code == ENOENT && writer?.newest != nil
+        case let error as SystemError:
+            return error.isOutOfSpace || [EIO, ESTALE, ENETDOWN, EHOSTDOWN, ETIMEDOUT].contains(error.code)
+                || error.code == ENOENT && writer?.newest != nil
         case SessionError.deadlineExceeded, SessionError.incompatibleSession: return true
         case is OpenError: return writer?.newest != nil && !MirrorImage.exists(source)
         default: return false
@@ -171,20 +175,26 @@ public final class Archiver {
         return Status(
             source: source, place: place.description, sourceVersion: connection?.newestVersion,
             version: writer?.newest?.snapshot.version, versionCount: writer?.count ?? 0,
-            stepCount: stepCount, byteCount: byteCount, imageCount: imageCount, writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
+            stepCount: stepCount, byteCount: byteCount, imageCount: imageCount,
+            writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
     }
 
     // MARK: The source
 
     private func connect() throws {
-        if let file = try? ImmutableFile(path: source, key: options.key), file.layout.isStreaming { throw ArchiveError.streamingSource(source: source) }
-        let fresh = try SourceSession(source, label: label, key: options.key, pinGrace: options.pinGrace, onMessage: options.onMessage)
+        if let file = try? ImmutableFile(path: source, key: options.key), file.layout.isStreaming {
+            throw ArchiveError.streamingSource(source: source)
+        }
+        let fresh = try SourceSession(
+            source, label: label, key: options.key, pinGrace: options.pinGrace, onMessage: options.onMessage)
         do {
             if let newest = writer?.newest, let held = try fresh.takeOver(newest.snapshot) {
                 // Held while the archive is asked.
                 fresh.base = held
                 if try !isArchived(held) { fresh.base = nil }
-            } else { try fresh.participant.sweepPredecessors() }
+            } else {
+                try fresh.participant.sweepPredecessors()
+            }
         } catch {
             // What was taken over stays for the next try.
             fresh.close()
@@ -199,7 +209,8 @@ public final class Archiver {
         reloads = false
     }
 
-    /// Whether the newest archived version, whose numbers a held version has, is that version (mirroring.md 8.2: numbers do not tell).
+    /// Whether the newest archived version, whose numbers a held version has, is that version (mirroring.md 8.2: numbers do not
+    /// tell).
     private func isArchived(_ held: HeldSnapshot) throws -> Bool {
         guard let writer, let newest = writer.newest else { return false }
         if let hashes = writer.tracked, hashes.dirty.isEmpty, hashes.hashes.snapshot == held.snapshot {
@@ -219,7 +230,9 @@ public final class Archiver {
             guard let connection, !reloads else { return }
             let outcome: Outcome
             gathering.stepBegins()
-            do { outcome = try step(connection) } catch let failure as TargetFailure where isTransient(failure.cause) && isOfPlace(failure.cause) {
+            do { outcome = try step(connection) } catch let failure as TargetFailure
+                where isTransient(failure.cause) && isOfPlace(failure.cause)
+            {
                 endure(failure.cause, connection)
                 continue
             }
@@ -258,7 +271,8 @@ public final class Archiver {
         let since = failingSince ?? now
         failingSince = since
         if now - since > Int64(clamping: options.pinLimit.components.seconds) * 1_000_000_000, connection.base != nil {
-            options.onMessage("the source's version is let go: nothing could be stored for too long; what differs will be found by content")
+            options.onMessage(
+                "the source's version is let go: nothing could be stored for too long; what differs will be found by content")
             connection.letGo()
         }
         failed(error)
@@ -286,10 +300,13 @@ public final class Archiver {
                 let older = try base.extents(), newer = try next.extents()
                 try put {
                     try writer.appendStep(
-                        older.difference(to: newer), next.memory, next.snapshot, history: try next.history(), time: seen, parent: base.memory,
+                        older.difference(to: newer), next.memory, next.snapshot, history: try next.history(), time: seen,
+                        parent: base.memory,
                         freed: newer.difference(to: older))
                 }
-            } else { try put { try appendAcrossAGap(writer, next, seen) } }
+            } else {
+                try put { try appendAcrossAGap(writer, next, seen) }
+            }
         } catch let error as FormatError {
             throw ArchiveError.sourceDamaged(source: source, reason: "version \(next.snapshot.version): \(error)")
         }
@@ -317,16 +334,22 @@ public final class Archiver {
                 let (ranges, hashes) = try ContentDifference.ranges(
                     memory: next.memory, snapshot: next.snapshot, extents: extents, against: tracked.hashes, dirty: tracked.dirty)
                 if newest.snapshot == next.snapshot, tracked.dirty.isEmpty, tracked.hashes == hashes { return }
-                if next.snapshot.version > newest.snapshot.version, RangeSet.byteCount(ranges) <= max(extents.usedByteCount / 2, Archiver.smallByteCount) {
-                    options.onMessage("versions between \(newest.snapshot.version) and \(next.snapshot.version) were missed; what differs was found by content")
+                if next.snapshot.version > newest.snapshot.version,
+                    RangeSet.byteCount(ranges) <= max(extents.usedByteCount / 2, Archiver.smallByteCount)
+                {
+                    options.onMessage(
+                        "versions between \(newest.snapshot.version) and \(next.snapshot.version) were missed; what differs was found by content"
+                    )
                     return try writer.appendStep(
-                        ranges, next.memory, next.snapshot, history: try next.history(), time: seen, parent: nil, freed: [], hashes: hashes)
+                        ranges, next.memory, next.snapshot, history: try next.history(), time: seen, parent: nil, freed: [],
+                        hashes: hashes)
                 }
             }
             options.onMessage(
                 next.snapshot.version > newest.snapshot.version
                     ? "versions after \(newest.snapshot.version) were missed: a new image is made"
-                    : "the source was at version \(newest.snapshot.version) and is at version \(next.snapshot.version) now: it begins anew in the archive")
+                    : "the source was at version \(newest.snapshot.version) and is at version \(next.snapshot.version) now: it begins anew in the archive"
+            )
         }
         try writer.appendStart(next.memory, next.snapshot, extents, time: seen)
     }
@@ -335,7 +358,9 @@ public final class Archiver {
     private func care(_ writer: ArchiveWriter, _ held: HeldSnapshot) throws {
         guard let newest = writer.newest else { return }
         let now = UInt64(clamping: SystemCalls.realTimeNanoseconds())
-        if writer.imageIsDue(now: now), held.snapshot == newest.snapshot { try writer.appendImage(held.memory, try held.extents()) }
+        if writer.imageIsDue(now: now), held.snapshot == newest.snapshot {
+            try writer.appendImage(held.memory, try held.extents())
+        }
         if newest.sequence % ArchiveWriter.indexInterval == 0 || newest.kind == .start {
             try writer.flush()
             try writer.retain(now: now)
@@ -353,7 +378,10 @@ enum StepComparison {
         let first = (newest.sequence - 1) / 4 * 4 + 1
         let names = (first...newest.sequence).map { ArchiveNames.step(0, $0) }
         // What is too large to be put together, or was removed in part, is compared by content.
-        guard let steps = try SegmentMerge(names, place, cipher, compressor, limit: ArchiveWriter.mergeByteCountMax, stored: { _ in nil }) else { return false }
+        guard
+            let steps = try SegmentMerge(
+                names, place, cipher, compressor, limit: ArchiveWriter.mergeByteCountMax, stored: { _ in nil })
+        else { return false }
         guard steps.last.sequence == newest.sequence, steps.chain == newest.chain else { return false }
         for range in steps.ranges {
             let a = try memory.bytes(at: range.lowerBound, length: range.count)

@@ -11,8 +11,8 @@ import SystemCalls
 /// Crash argument: content goes to `tmp`, is synced, and then gets its name by one rename; the folder is synced before the call
 /// returns. A name stands for nothing, or for something whole. Folders that are made on the way are synced into theirs.
 ///
-/// On a file system without locks a conditional put is a look and a rename: two processes that put in the same millisecond may both
-/// succeed. Steps are never replaced, so that even then nothing is lost.
+/// On a file system without locks a conditional put is a look and a rename: two processes that put in the same millisecond may
+/// both succeed. Steps are never replaced, so that even then nothing is lost.
 public final class FolderPlace: ArchivePlace {
     public let path: String
     public var description: String { path }
@@ -33,7 +33,8 @@ public final class FolderPlace: ArchivePlace {
         let file = full(name)
         let descriptor: SystemCalls.Descriptor
         do { descriptor = try SystemCalls.open(file, O_RDONLY) } catch let error as SystemError
-            where error.code == ENOENT || error.code == ENOTDIR { return nil }
+            where error.code == ENOENT || error.code == ENOTDIR
+        { return nil }
         defer { SystemCalls.close(descriptor) }
         let size = try SystemCalls.status(descriptor, path: file).size
         let wanted = max(0, min(count, size - offset))
@@ -72,8 +73,10 @@ public final class FolderPlace: ArchivePlace {
         let descriptor = try SystemCalls.open(file, O_RDWR | O_CREAT)
         defer { SystemCalls.close(descriptor) }
         for _ in 0..<5000 {
-            do { if try SystemCalls.tryDescriptionLock(descriptor, path: file) { return try body() } } catch let error as SystemError
-                where [ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL].contains(error.code) { return try body() }
+            do { if try SystemCalls.tryDescriptionLock(descriptor, path: file) { return try body() } } catch let error
+                as SystemError
+                where [ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL].contains(error.code)
+            { return try body() }
             usleep(1000)
         }
         throw ArchivePlaceError.unavailable(place: path, reason: "\(file) has been locked for 5 seconds")
@@ -94,7 +97,8 @@ public final class FolderPlace: ArchivePlace {
     private func collect(_ folder: String, _ prefix: String, _ depth: Int, _ found: inout [String]) throws {
         let names: [String]
         do { names = try SystemCalls.names(inDirectory: folder.isEmpty ? path : full(folder)) } catch let error as SystemError
-            where error.code == ENOENT || error.code == ENOTDIR { return }
+            where error.code == ENOENT || error.code == ENOTDIR
+        { return }
         for part in names {
             let name = folder.isEmpty ? part : folder + "/" + part
             if name == "tmp" || name == "lock" || depth > Self.depthMax { continue }
@@ -102,12 +106,16 @@ public final class FolderPlace: ArchivePlace {
             guard let status = try? SystemCalls.linkStatus(path: full(name)) else { continue }
             if status.isDirectory {
                 if (name + "/").hasPrefix(prefix) || prefix.hasPrefix(name + "/") { try collect(name, prefix, depth + 1, &found) }
-            } else if name.hasPrefix(prefix) { found.append(name) }
+            } else if name.hasPrefix(prefix) {
+                found.append(name)
+            }
         }
     }
 
     public func delete(_ name: String) throws {
-        do { try SystemCalls.unlink(full(name)) } catch let error as SystemError where error.code == ENOENT || error.code == ENOTDIR { return }
+        do { try SystemCalls.unlink(full(name)) } catch let error as SystemError
+            where error.code == ENOENT || error.code == ENOTDIR
+        { return }
         // A folder that is empty now goes too; most are not.
         try? SystemCalls.removeDirectory(SystemCalls.parentDirectory(of: full(name)))
         knownFolders.remove(SystemCalls.parentDirectory(of: full(name)))
@@ -116,7 +124,9 @@ public final class FolderPlace: ArchivePlace {
     public func removeLeftovers() throws {
         let folder = full("tmp")
         let names: [String]
-        do { names = try SystemCalls.names(inDirectory: folder) } catch let error as SystemError where error.code == ENOENT { return }
+        do { names = try SystemCalls.names(inDirectory: folder) } catch let error as SystemError where error.code == ENOENT {
+            return
+        }
         for name in names where name.hasSuffix(".part") { try SystemCalls.unlink(folder + "/" + name) }
     }
 
@@ -166,7 +176,11 @@ public final class FolderPlace: ArchivePlace {
             let final = place.full(name)
             try place.makeFolder(SystemCalls.parentDirectory(of: final))
             do {
-                if exclusively { try SystemCalls.renameExclusively(temporary, to: final) } else { try SystemCalls.rename(temporary, to: final) }
+                if exclusively {
+                    try SystemCalls.renameExclusively(temporary, to: final)
+                } else {
+                    try SystemCalls.rename(temporary, to: final)
+                }
             } catch let error as SystemError where error.code == EEXIST {
                 throw ArchivePlaceError.conflict(name: name)
             } catch let error as SystemError where error.code == ENOENT {

@@ -27,7 +27,9 @@ final class HTTPClient {
     /// - Parameter silenceSeconds: a transfer in which nothing moves for so long is given up.
     init(signer: Signer?, silenceSeconds: Int) {
         guard Self.isReady, let made = curl_easy_init() else {
-            preconditionFailure("the HTTP library cannot be started; the machine is out of memory, or the library is another one than was built with")
+            preconditionFailure(
+                "the HTTP library cannot be started; the machine is out of memory, or the library is another one than was built with"
+            )
         }
         handle = made
         self.signer = signer
@@ -56,7 +58,9 @@ final class HTTPClient {
     ///
     /// - Parameter limit: a longer body is refused.
     /// - Throws: `Failure` where no whole answer came.
-    func send(_ method: String, _ url: String, headers: [String] = [], body: [UInt8] = [], range: ClosedRange<Int>? = nil, limit: Int) throws -> Response {
+    func send(
+        _ method: String, _ url: String, headers: [String] = [], body: [UInt8] = [], range: ClosedRange<Int>? = nil, limit: Int
+    ) throws -> Response {
         // Keeps the connection, forgets the last request.
         curl_easy_reset(handle)
         CCurl_set_text(handle, CURLOPT_URL, url)
@@ -69,8 +73,8 @@ final class HTTPClient {
         CCurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         if let range { CCurl_set_text(handle, CURLOPT_RANGE, "\(range.lowerBound)-\(range.upperBound)") }
         if method == "HEAD" { CCurl_set_long(handle, CURLOPT_NOBODY, 1) }
-        // Large bodies are announced, and sent whether the server says that it expects them or not. To switch that off by an empty
-        // header would be signed as one, and sent to nobody: servers that check signatures then refuse every request.
+        // Large bodies are announced, and sent whether the server says that it expects them or not. To switch that off by an
+        // empty header would be signed as one, and sent to nobody: servers that check signatures then refuse every request.
         CCurl_set_long(handle, CURLOPT_EXPECT_100_TIMEOUT_MS, 1)
         var lines = headers
         if let signer {
@@ -88,27 +92,32 @@ final class HTTPClient {
         defer { curl_slist_free_all(list) }
         CCurl_set_headers(handle, list)
         let sink = Sink(limit: limit)
-        CCurl_set_sinks(handle, { bytes, size, count, context in
-            guard let bytes, let context else { return 0 }
-            let sink = Unmanaged<Sink>.fromOpaque(context).takeUnretainedValue()
-            if size * count > sink.limit - sink.response.body.count {
-                sink.isTooLarge = true
-                return 0
-            }
-            sink.response.body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: size * count))
-            return size * count
-        }, { bytes, size, count, context in
-            guard let bytes, let context else { return 0 }
-            let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self)
-            let sink = Unmanaged<Sink>.fromOpaque(context).takeUnretainedValue()
-            // An answer before the last one (100 Continue) is forgotten.
-            if line.hasPrefix("HTTP/") { sink.response.headers = [:] }
-            if let colon = line.firstIndex(of: ":"), sink.response.headers.count < 100 {
-                let value = line[line.index(after: colon)...].drop { $0 == " " }.prefix { $0 != "\r" && $0 != "\n" && $0 != "\r\n" }
-                sink.response.headers[line[..<colon].lowercased()] = String(value)
-            }
-            return size * count
-        }, Unmanaged.passUnretained(sink).toOpaque())
+        CCurl_set_sinks(
+            handle,
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let sink = Unmanaged<Sink>.fromOpaque(context).takeUnretainedValue()
+                if size * count > sink.limit - sink.response.body.count {
+                    sink.isTooLarge = true
+                    return 0
+                }
+                sink.response.body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: size * count))
+                return size * count
+            },
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self)
+                let sink = Unmanaged<Sink>.fromOpaque(context).takeUnretainedValue()
+                // An answer before the last one (100 Continue) is forgotten.
+                if line.hasPrefix("HTTP/") { sink.response.headers = [:] }
+                if let colon = line.firstIndex(of: ":"), sink.response.headers.count < 100 {
+                    let value = line[line.index(after: colon)...].drop { $0 == " " }.prefix {
+                        $0 != "\r" && $0 != "\n" && $0 != "\r\n"
+                    }
+                    sink.response.headers[line[..<colon].lowercased()] = String(value)
+                }
+                return size * count
+            }, Unmanaged.passUnretained(sink).toOpaque())
         let code: CURLcode = withExtendedLifetime(sink) {
             body.withUnsafeBytes { bytes in
                 if method == "PUT" || method == "POST" {
@@ -120,7 +129,9 @@ final class HTTPClient {
         }
         if sink.isTooLarge { throw Failure(reason: "an answer of more than \(limit) bytes", isTransient: false) }
         guard code == CURLE_OK else {
-            let isFinal = [CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE].contains(code)
+            let isFinal = [
+                CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+            ].contains(code)
             throw Failure(reason: String(cString: curl_easy_strerror(code)), isTransient: !isFinal)
         }
         sink.response.status = Int(CCurl_response_code(handle))

@@ -1,7 +1,7 @@
 import SharedStore
 
-/// The bytes against which a small step is compressed: the three lists of free space and the top array of its parent, as they lie there
-/// (mirroring.md section 4). Every commit writes them anew, nearly as they were.
+/// The bytes against which a small step is compressed: the three lists of free space and the top array of its parent, as they lie
+/// there (mirroring.md section 4). Every commit writes them anew, nearly as they were.
 enum ListsPrefix {
     /// A range of a version's bytes.
     typealias Reading = (_ offset: Int, _ count: Int) throws -> [UInt8]
@@ -11,10 +11,12 @@ enum ListsPrefix {
         guard snapshot.topRef >= 24 else { return nil }
         let top = try node(snapshot.topRef, snapshot, read)
         let slots = [TopSlot.freePositions, TopSlot.freeLengths, TopSlot.freeVersions]
-        guard let refs = try top.with({ node -> [Int]? in
-            guard node.count > TopSlot.freeVersions else { return nil }
-            return try slots.map { try node.optionalRef($0) }
-        }), refs.allSatisfy({ $0 >= 24 }) else { return nil }
+        guard
+            let refs = try top.with({ node -> [Int]? in
+                guard node.count > TopSlot.freeVersions else { return nil }
+                return try slots.map { try node.optionalRef($0) }
+            }), refs.allSatisfy({ $0 >= 24 })
+        else { return nil }
         var out: [Range<Int>] = []
         for ref in refs { out.append(try node(ref, snapshot, read).range) }
         out.append(top.range)
@@ -51,7 +53,9 @@ enum ListsPrefix {
     }
 
     private static func node(_ ref: Int, _ snapshot: Snapshot, _ read: Reading) throws -> Copy {
-        guard ref % 8 == 0, ref <= snapshot.logicalSize - 8 else { throw FormatError(ref: ref, "no node of this version can lie here") }
+        guard ref % 8 == 0, ref <= snapshot.logicalSize - 8 else {
+            throw FormatError(ref: ref, "no node of this version can lie here")
+        }
         let header = try read(ref, 8)
         guard header.count == 8 else { throw FormatError(ref: ref, "the node is cut off") }
         // The size follows from the header alone (file-format-1 2.2).

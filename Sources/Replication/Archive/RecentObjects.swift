@@ -1,4 +1,5 @@
-/// Objects that an archiver has put and will want again when they are merged: of each level at most three, until the fourth comes.
+/// Objects that an archiver has put and will want again when they are merged: of each level at most three, until the fourth
+/// comes.
 ///
 /// Bounded: where they have more bytes the oldest go, and are read from the archive's place instead.
 struct RecentObjects {

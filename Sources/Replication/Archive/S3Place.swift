@@ -6,14 +6,15 @@ import SystemCalls
 /// Objects of S3 are whole or not there, and a put that was answered is durable, so names need no detours. Conditions are
 /// `If-None-Match: *` and `If-Match`; large objects go up in parts of 8 MiB, and are seen when the last call joins them.
 ///
-/// What fails in passing (no connection, silence, a cut answer, 429 and 5xx) is tried again after growing, randomly spread pauses.
-/// A put whose answer was lost may have been done: its repetition then finds its own condition broken, and the caller, who knows the
-/// bytes, looks.
+/// What fails in passing (no connection, silence, a cut answer, 429 and 5xx) is tried again after growing, randomly spread
+/// pauses. A put whose answer was lost may have been done: its repetition then finds its own condition broken, and the caller,
+/// who knows the bytes, looks.
 ///
-/// Some stores know no conditional puts and answer 501 (the S3 layer of OpenStack Swift). There we look first and put then, which is not one
-/// step: of two archivers that look for the lease at the same moment both put theirs. So whoever has put the lease waits a little, and has it
-/// if it is still his. Where a put is still under way after that time, two may hold it until one of them renews; what they put bears the
-/// number of its version and the chain that leads to it, so a step of one never passes for that of the other.
+/// Some stores know no conditional puts and answer 501 (the S3 layer of OpenStack Swift). There we look first and put then, which
+/// is not one step: of two archivers that look for the lease at the same moment both put theirs. So whoever has put the lease
+/// waits a little, and has it if it is still his. Where a put is still under way after that time, two may hold it until one of
+/// them renews; what they put bears the number of its version and the chain that leads to it, so a step of one never passes for
+/// that of the other.
 public final class S3Place: ArchivePlace {
     public struct Credentials: Sendable {
         public var accessKey: String
@@ -70,21 +71,26 @@ public final class S3Place: ArchivePlace {
         self.prefix = prefix.isEmpty ? "" : prefix + "/"
         if let endpoint = options.endpoint {
             guard endpoint.hasPrefix("http://") || endpoint.hasPrefix("https://") else {
-                throw ArchivePlaceError.refused(place: address, reason: "the endpoint '\(endpoint)' must begin with https:// or http://")
+                throw ArchivePlaceError.refused(
+                    place: address, reason: "the endpoint '\(endpoint)' must begin with https:// or http://")
             }
             var endpoint = endpoint
             while endpoint.hasSuffix("/") { endpoint.removeLast() }
             base = "\(endpoint)/\(bucket)/"
-        } else { base = "https://\(bucket).s3.\(options.region).amazonaws.com/" }
+        } else {
+            base = "https://\(bucket).s3.\(options.region).amazonaws.com/"
+        }
         self.options = options
         let signer = options.credentials.map {
-            HTTPClient.Signer(accessKey: $0.accessKey, secretKey: $0.secretKey, sessionToken: $0.sessionToken, region: options.region)
+            HTTPClient.Signer(
+                accessKey: $0.accessKey, secretKey: $0.secretKey, sessionToken: $0.sessionToken, region: options.region)
         }
         client = HTTPClient(signer: signer, silenceSeconds: max(1, Int(options.silence.components.seconds)))
     }
 
     private static func isName(_ text: Substring) -> Bool {
-        (1...63).contains(text.utf8.count) && text.utf8.allSatisfy { $0 >= 48 && $0 < 58 || $0 >= 97 && $0 < 123 || $0 == 45 || $0 == 46 }
+        (1...63).contains(text.utf8.count)
+            && text.utf8.allSatisfy { $0 >= 48 && $0 < 58 || $0 >= 97 && $0 < 123 || $0 == 45 || $0 == 46 }
     }
 
     // MARK: Requests
@@ -112,7 +118,8 @@ public final class S3Place: ArchivePlace {
 
     /// Sends until an answer comes that is one.
     private func request(
-        _ method: String, _ url: String, headers: [String] = [], body: [UInt8] = [], range: ClosedRange<Int>? = nil, limit: Int = answerByteCountMax,
+        _ method: String, _ url: String, headers: [String] = [], body: [UInt8] = [], range: ClosedRange<Int>? = nil,
+        limit: Int = answerByteCountMax,
         takes answer: Int? = nil
     ) throws -> HTTPClient.Response {
         var pause = Double(options.firstPause.components.seconds) + Double(options.firstPause.components.attoseconds) / 1e18
@@ -126,7 +133,8 @@ public final class S3Place: ArchivePlace {
                 case 408, 425, 429, 500...599: reason = "\(response.status) \(Self.code(response))"
                 case 200...299, 304, 404, 409, 412, 416: return response
                 case 300...399:
-                    throw ArchivePlaceError.refused(place: description, reason: "\(response.status): the bucket is in another region; name it with --region")
+                    throw ArchivePlaceError.refused(
+                        place: description, reason: "\(response.status): the bucket is in another region; name it with --region")
                 default: throw ArchivePlaceError.refused(place: description, reason: "\(response.status) \(Self.code(response))")
                 }
             } catch let failure as HTTPClient.Failure {
@@ -166,7 +174,9 @@ public final class S3Place: ArchivePlace {
 
     private static func unescape(_ text: Substring) -> String {
         var out = String(text)
-        for (name, character) in [("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&#34;", "\""), ("&amp;", "&")] {
+        for (name, character) in [
+            ("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&#34;", "\""), ("&amp;", "&"),
+        ] {
             out = out.replacing(name, with: character)
         }
         return out
@@ -177,17 +187,23 @@ public final class S3Place: ArchivePlace {
     public func get(_ name: String, from offset: Int, count: Int) throws -> ArchiveRead? {
         if count <= 0 { return ArchiveRead(bytes: [], totalByteCount: 0, tag: "") }
         let end = offset.addingReportingOverflow(min(count, 1 << 40) - 1).partialValue
-        let response = try request("GET", url(name), range: offset...max(offset, end), limit: max(Self.errorByteCountMax, min(count, 1 << 40)))
+        let response = try request(
+            "GET", url(name), range: offset...max(offset, end), limit: max(Self.errorByteCountMax, min(count, 1 << 40)))
         let tag = response.headers["etag"] ?? ""
         switch response.status {
         case 404:
-            if Self.code(response).contains("NoSuchBucket") { throw ArchivePlaceError.refused(place: description, reason: "there is no such bucket") }
+            if Self.code(response).contains("NoSuchBucket") {
+                throw ArchivePlaceError.refused(place: description, reason: "there is no such bucket")
+            }
             return nil
         case 206:
             // "bytes 0-191/12345"
-            guard let text = response.headers["content-range"], let total = text.split(separator: "/").last.flatMap({ Int($0) }), total >= 0,
-                  response.body.count == min(count, max(0, total - offset)) else {
-                throw ArchivePlaceError.badAnswer(place: description, reason: "\(name): \(response.body.count) bytes for the range at \(offset)")
+            guard let text = response.headers["content-range"], let total = text.split(separator: "/").last.flatMap({ Int($0) }),
+                total >= 0,
+                response.body.count == min(count, max(0, total - offset))
+            else {
+                throw ArchivePlaceError.badAnswer(
+                    place: description, reason: "\(name): \(response.body.count) bytes for the range at \(offset)")
             }
             return ArchiveRead(bytes: response.body, totalByteCount: total, tag: tag)
         case 416:
@@ -195,7 +211,8 @@ public final class S3Place: ArchivePlace {
             let total = response.headers["content-range"]?.split(separator: "/").last.flatMap { Int($0) } ?? offset
             return ArchiveRead(bytes: [], totalByteCount: total, tag: tag)
         case 200:
-            return ArchiveRead(bytes: Array(response.body.dropFirst(offset).prefix(count)), totalByteCount: response.body.count, tag: tag)
+            return ArchiveRead(
+                bytes: Array(response.body.dropFirst(offset).prefix(count)), totalByteCount: response.body.count, tag: tag)
         default: throw ArchivePlaceError.badAnswer(place: description, reason: "\(name): status \(response.status)")
         }
     }
@@ -215,7 +232,8 @@ public final class S3Place: ArchivePlace {
             knowsConditions = false
             return try putAfterLooking(name, bytes, condition)
         case 409, 412: throw ArchivePlaceError.conflict(name: name)
-        case 404 where condition != .always && !Self.code(response).contains("NoSuchBucket"): throw ArchivePlaceError.conflict(name: name)
+        case 404 where condition != .always && !Self.code(response).contains("NoSuchBucket"):
+            throw ArchivePlaceError.conflict(name: name)
         case 404: throw ArchivePlaceError.refused(place: description, reason: "there is no such bucket")
         case 200...299: return response.headers["etag"] ?? ""
         default: throw ArchivePlaceError.badAnswer(place: description, reason: "\(name): status \(response.status)")
@@ -231,7 +249,10 @@ public final class S3Place: ArchivePlace {
         }
         let tag = try put(name, bytes, .always)
         if name != ArchiveNames.lease { return tag }
-        usleep(UInt32(clamping: options.settling.components.seconds * 1_000_000 + options.settling.components.attoseconds / 1_000_000_000_000))
+        usleep(
+            UInt32(
+                clamping: options.settling.components.seconds * 1_000_000 + options.settling.components.attoseconds
+                    / 1_000_000_000_000))
         try whileSettling()
         guard try get(name, from: 0, count: 1)?.tag == tag else { throw ArchivePlaceError.conflict(name: name) }
         return tag
@@ -246,9 +267,13 @@ public final class S3Place: ArchivePlace {
             var query = "list-type=2&prefix=\(Self.escape(self.prefix + prefix, keepingSlashes: false))"
             if let token { query = "continuation-token=\(Self.escape(token, keepingSlashes: false))&" + query }
             let response = try request("GET", base + "?" + query)
-            guard response.status == 200 else { throw ArchivePlaceError.badAnswer(place: description, reason: "a list with status \(response.status)") }
+            guard response.status == 200 else {
+                throw ArchivePlaceError.badAnswer(place: description, reason: "a list with status \(response.status)")
+            }
             let text = String(decoding: response.body, as: UTF8.self)
-            names += Self.values("Key", in: text).filter { $0.hasPrefix(self.prefix) }.map { String($0.dropFirst(self.prefix.count)) }
+            names += Self.values("Key", in: text).filter { $0.hasPrefix(self.prefix) }.map {
+                String($0.dropFirst(self.prefix.count))
+            }
             token = Self.value("IsTruncated", in: text) == "true" ? Self.value("NextContinuationToken", in: text) : nil
         } while token != nil
         return names
@@ -262,8 +287,10 @@ public final class S3Place: ArchivePlace {
         // A store that cannot tell has none, or none that we could remove.
         guard let response = try? request("GET", base + "?" + query), response.status == 200 else { return }
         for text in Self.values("Upload", in: String(decoding: response.body, as: UTF8.self)) {
-            guard let key = Self.value("Key", in: text), let number = Self.value("UploadId", in: text), key.hasPrefix(prefix) else { continue }
-            _ = try? request("DELETE", url(String(key.dropFirst(prefix.count)), "uploadId=\(Self.escape(number, keepingSlashes: false))"))
+            guard let key = Self.value("Key", in: text), let number = Self.value("UploadId", in: text), key.hasPrefix(prefix)
+            else { continue }
+            _ = try? request(
+                "DELETE", url(String(key.dropFirst(prefix.count)), "uploadId=\(Self.escape(number, keepingSlashes: false))"))
         }
     }
 
@@ -294,10 +321,15 @@ public final class S3Place: ArchivePlace {
 
         private func putPart(_ bytes: [UInt8]) throws {
             let upload: String
-            if let number { upload = number } else {
+            if let number {
+                upload = number
+            } else {
                 let response = try place.request("POST", place.url(name, "uploads="))
-                guard response.status == 200, let fresh = S3Place.value("UploadId", in: String(decoding: response.body, as: UTF8.self)) else {
-                    throw ArchivePlaceError.badAnswer(place: place.description, reason: "\(name): no upload was begun, status \(response.status)")
+                guard response.status == 200,
+                    let fresh = S3Place.value("UploadId", in: String(decoding: response.body, as: UTF8.self))
+                else {
+                    throw ArchivePlaceError.badAnswer(
+                        place: place.description, reason: "\(name): no upload was begun, status \(response.status)")
                 }
                 upload = fresh
                 number = fresh
@@ -305,7 +337,8 @@ public final class S3Place: ArchivePlace {
             let response = try place.request(
                 "PUT", place.url(name, "partNumber=\(tags.count + 1)&uploadId=\(escaped(upload))"), body: bytes)
             guard response.status == 200, let tag = response.headers["etag"] else {
-                throw ArchivePlaceError.badAnswer(place: place.description, reason: "\(name): part \(tags.count + 1) with status \(response.status)")
+                throw ArchivePlaceError.badAnswer(
+                    place: place.description, reason: "\(name): part \(tags.count + 1) with status \(response.status)")
             }
             tags.append(tag)
         }
@@ -318,7 +351,9 @@ public final class S3Place: ArchivePlace {
             if !pending.isEmpty { try putPart(pending) }
             pending = []
             var text = "<CompleteMultipartUpload>"
-            for (index, tag) in tags.enumerated() { text += "<Part><PartNumber>\(index + 1)</PartNumber><ETag>\(tag)</ETag></Part>" }
+            for (index, tag) in tags.enumerated() {
+                text += "<Part><PartNumber>\(index + 1)</PartNumber><ETag>\(tag)</ETag></Part>"
+            }
             text += "</CompleteMultipartUpload>"
             let response = try place.request("POST", place.url(name, "uploadId=\(escaped(upload))"), body: Array(text.utf8))
             let answer = String(decoding: response.body, as: UTF8.self)

@@ -2,9 +2,9 @@ import SharedStore
 
 /// Some steps that follow each other, as one (only for what nobody has open: mirroring.md section 4).
 ///
-/// The bytes are put into memory in order, so that later ones cover earlier ones, and of all places that were written only those are
-/// taken that the last version uses. The first step must be readable by itself; the others may be compressed against the lists of the
-/// one before, which the one before has written.
+/// The bytes are put into memory in order, so that later ones cover earlier ones, and of all places that were written only those
+/// are taken that the last version uses. The first step must be readable by itself; the others may be compressed against the
+/// lists of the one before, which the one before has written.
 struct SegmentMerge {
     let first: ArchiveObjectHead
     let last: ArchiveObjectHead
@@ -16,7 +16,8 @@ struct SegmentMerge {
 
     /// Nil where one of the steps is missing or does not follow the one before, or where they have more than `limit` bytes.
     init?(
-        _ names: [String], _ place: any ArchivePlace, _ cipher: ArchiveCipher?, _ compressor: Compressor, limit: Int, stored: (String) -> [UInt8]?
+        _ names: [String], _ place: any ArchivePlace, _ cipher: ArchiveCipher?, _ compressor: Compressor, limit: Int,
+        stored: (String) -> [UInt8]?
     ) throws {
         var heads: [ArchiveObjectHead] = []
         var image: SparseImage?
@@ -30,7 +31,9 @@ struct SegmentMerge {
             guard let reader = try ArchiveObjectReader(place, name, cipher: cipher, stored: stored(name)) else { return nil }
             total &+= reader.head.plainByteCount
             if total > limit { return nil }
-            if let before = heads.last, reader.head.parentSequence != before.sequence || reader.head.parentChain != chain { return nil }
+            if let before = heads.last, reader.head.parentSequence != before.sequence || reader.head.parentChain != chain {
+                return nil
+            }
             heads.append(reader.head)
             var hasMore = true
             let memory = image?.memory
@@ -69,7 +72,9 @@ struct SegmentMerge {
     /// What the last version uses, where its lists are among what was written.
     private static func used(_ end: Snapshot, _ image: SparseImage, _ written: [Range<Int>]) throws -> [Range<Int>]? {
         guard FreeExtents.covers(written, [end.topRef..<end.topRef + 8]) else { return nil }
-        guard let lists = try? ListsPrefix.ranges(end, ListsPrefix.reading(image.memory)), FreeExtents.covers(written, RangeSet.union(lists)) else { return nil }
+        guard let lists = try? ListsPrefix.ranges(end, ListsPrefix.reading(image.memory)),
+            FreeExtents.covers(written, RangeSet.union(lists))
+        else { return nil }
         return try FreeExtents(memory: image.memory, snapshot: end).usedRanges()
     }
 }

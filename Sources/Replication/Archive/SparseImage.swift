@@ -49,7 +49,9 @@ enum RangeSet {
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) where !range.isEmpty {
             if let last = out.last, last.upperBound >= range.lowerBound {
                 out[out.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
-            } else { out.append(range) }
+            } else {
+                out.append(range)
+            }
         }
         return out
     }
@@ -61,7 +63,11 @@ enum RangeSet {
         while i < a.count && j < b.count {
             let low = max(a[i].lowerBound, b[j].lowerBound), high = min(a[i].upperBound, b[j].upperBound)
             if low < high {
-                if let last = out.last, last.upperBound == low { out[out.count - 1] = last.lowerBound..<high } else { out.append(low..<high) }
+                if let last = out.last, last.upperBound == low {
+                    out[out.count - 1] = last.lowerBound..<high
+                } else {
+                    out.append(low..<high)
+                }
             }
             if a[i].upperBound < b[j].upperBound { i += 1 } else { j += 1 }
         }

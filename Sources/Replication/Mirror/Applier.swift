@@ -8,13 +8,13 @@ import SystemCalls
 /// A participant of the replica's session that commits like any writer, but stores the source's bytes at the source's places. It
 /// takes no read lock: nobody but the holder of the write mutex purges or publishes, so the newest version cannot vanish.
 ///
-/// Order: write mutex; the newest version must be V1; header set right; purge; for every version that is still held, each byte to be
-/// written is free in it and its history goes on in V2; control mutex: growth and stores; sync, header, sync; critical flag, version
-/// list; numbers and waiters; FIFO.
+/// Order: write mutex; the newest version must be V1; header set right; purge; for every version that is still held, each byte to
+/// be written is free in it and its history goes on in V2; control mutex: growth and stores; sync, header, sync; critical flag,
+/// version list; numbers and waiters; FIFO.
 ///
-/// Crash argument: until the header's flag the file is at V1, and no byte of V1 or of a held version was touched; between flag and
-/// version list the header is ahead: the next applier sets it back before it stores anything, or, where the session died too, the
-/// replica opens at V2, which the source still holds. Everything after the version list is wake-ups that come again.
+/// Crash argument: until the header's flag the file is at V1, and no byte of V1 or of a held version was touched; between flag
+/// and version list the header is ahead: the next applier sets it back before it stores anything, or, where the session died too,
+/// the replica opens at V2, which the source still holds. Everything after the version list is wake-ups that come again.
 final class Applier {
     let path: String
     private(set) var participant: Participant
@@ -75,11 +75,13 @@ final class Applier {
         if newest == step.this {
             // Numbers do not identify a version: the bytes do (mirroring.md 8.2).
             if try isEqual(step, newest) { return .applied }
-            throw MirrorError.diverged(destination: path, reason: "version \(newest.version) has another content than the source's")
+            throw MirrorError.diverged(
+                destination: path, reason: "version \(newest.version) has another content than the source's")
         }
         if newest != step.parent {
             throw MirrorError.diverged(
-                destination: path, reason: "it is at version \(newest.version) where the mirror had left version \(step.parent.version)")
+                destination: path,
+                reason: "it is at version \(newest.version) where the mirror had left version \(step.parent.version)")
         }
         try lockFile.settleDeadWriter(file.backend, durability)
         try file.alignHeader(with: newest, durability)
@@ -112,7 +114,11 @@ final class Applier {
     /// Whether version `p`, which somebody holds, stands in the way of the step (mirroring.md 5.2).
     private func mayWrite(_ step: MirrorStep, _ p: PinnedVersion, _ newest: Snapshot) throws -> Bool {
         let extents: FreeExtents
-        if p.snapshot == newest, let parent = step.parentExtents { extents = parent } else if let found = known[p.snapshot] { extents = found } else {
+        if p.snapshot == newest, let parent = step.parentExtents {
+            extents = parent
+        } else if let found = known[p.snapshot] {
+            extents = found
+        } else {
             // Held, so its lists are intact in the replica.
             let view = try participant.file.view(of: p.snapshot)
             extents = try withExtendedLifetime(view) { try FreeExtents(memory: view.memory, snapshot: p.snapshot) }
@@ -161,7 +167,8 @@ final class Applier {
                 var at = range.lowerBound
                 while at < range.upperBound {
                     let piece = at..<min(range.upperBound, at + Applier.comparedByteCount)
-                    let theirs = try source.memory.bytes(at: at, length: piece.count), ours = try view.memory.bytes(at: at, length: piece.count)
+                    let theirs = try source.memory.bytes(at: at, length: piece.count),
+                        ours = try view.memory.bytes(at: at, length: piece.count)
                     if memcmp(theirs, ours, piece.count) != 0 { return false }
                     source.memory.giveBack(piece)
                     view.memory.giveBack(piece)
@@ -172,7 +179,8 @@ final class Applier {
         }
     }
 
-    /// The free lists and the top array of the version that the replica stands at, as they lie there: what a step is compressed against.
+    /// The free lists and the top array of the version that the replica stands at, as they lie there: what a step is compressed
+    /// against.
     func listsPrefix(_ snapshot: Snapshot) throws -> [UInt8] {
         let view = try participant.file.view(of: snapshot)
         return try withExtendedLifetime(view) { try FreeExtents.prefix(memory: view.memory, snapshot: snapshot) }
@@ -187,7 +195,8 @@ final class Applier {
     static func digest(_ memory: Memory, _ ranges: [Range<Int>]) throws -> Digest {
         let hash = SHA256Hash()
         for range in ranges {
-            hash.update(UnsafeRawBufferPointer(start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count))
+            hash.update(
+                UnsafeRawBufferPointer(start: try memory.bytes(at: range.lowerBound, length: range.count), count: range.count))
         }
         return hash.finish()
     }

@@ -11,26 +11,28 @@ public enum Mirror {
     }
 
     public struct Options: Sendable {
-        /// Replace what stands at the replica's path though it is no mirror of this source, or was changed by somebody else. The old file is
-        /// set aside under a dated name.
+        /// Replace what stands at the replica's path though it is no mirror of this source, or was changed by somebody else. The
+        /// old file is set aside under a dated name.
         public var force = false
         /// Told of what a person may want to know.
         public var onMessage: @Sendable (String) -> Void = { _ in }
         /// Called now and then during an image; what it throws ends the work.
         public var onProgress: @Sendable (Progress) throws -> Void = { _ in }
-        /// Told of the file in which an image is being made, and with nil that there is none any more: whoever ends the process in between
-        /// removes it.
+        /// Told of the file in which an image is being made, and with nil that there is none any more: whoever ends the process
+        /// in between removes it.
         public var onTemporaryFile: @Sendable (_ path: String?) -> Void = { _ in }
-        /// For so long after this mirror has ended, by itself or killed, its version of the source stays, so that the next mirror goes on
-        /// without a new image. It costs the source the space that is freed meanwhile.
+        /// For so long after this mirror has ended, by itself or killed, its version of the source stays, so that the next mirror
+        /// goes on without a new image. It costs the source the space that is freed meanwhile.
         public var pinGrace = Duration.seconds(900)
-        /// So long the source's version is kept while the replica cannot be written to (disk full); then a new image will be made.
+        /// So long the source's version is kept while the replica cannot be written to (disk full); then a new image will be
+        /// made.
         public var pinLimit = Duration.seconds(600)
         /// Every so many steps, the difference is compared with a walk of the new version.
         public var checkInterval = 64
         /// End as soon as the replica is equal to the source.
         public var endsWhenEqual = false
-        /// So many attempts in a row are made to reach another machine; nil: again and again. The pauses between them grow from 0.1 s.
+        /// So many attempts in a row are made to reach another machine; nil: again and again. The pauses between them grow from
+        /// 0.1 s.
         public var attemptsMax: Int?
         /// The key of an encrypted source, and the one that the replica is encrypted with; nil for plain files.
         public var sourceKey: EncryptionKey?
@@ -48,7 +50,8 @@ public enum Mirror {
 
     /// Makes `destination` a copy of the newest version of `source`, whole or not at all, while others may write to the source.
     ///
-    /// - Throws: `MirrorError`, and what opening a file, reading and writing may throw. The file at `destination` is as it was then.
+    /// - Throws: `MirrorError`, and what opening a file, reading and writing may throw. The file at `destination` is as it was
+    ///   then.
     public static func once(source: String, destination: String, options: Options = Options()) throws -> Result {
         let destination = SessionPaths(destination).file
         try checkPair(source, destination)
@@ -73,8 +76,10 @@ public enum Mirror {
             return try SteadyReading.attempt(source) {
                 let reader = try SourceReader(source, label: "mirror", options)
                 return try image(
-                    reader.view, status: reader.status, source: source, destination, standing, .once, options, replacing: replaced,
-                    format: reader.format, check: { try reader.checkUnchanged() }).0
+                    reader.view, status: reader.status, source: source, destination, standing, .once, options,
+                    replacing: replaced,
+                    format: reader.format, check: { try reader.checkUnchanged() }
+                ).0
             }
         }
     }
@@ -96,7 +101,9 @@ public enum Mirror {
             _ = try participant.writeQueue.acquire(participant.deadline)
             defer { participant.writeQueue.release() }
             // A mirror that died between header and version list leaves the header ahead; foreign writers do not expect that.
-            let newest = try participant.lockFile.with(.list, participant.deadline) { try VersionList(participant.lockFile).newestRecord().snapshot }
+            let newest = try participant.lockFile.with(.list, participant.deadline) {
+                try VersionList(participant.lockFile).newestRecord().snapshot
+            }
             try participant.file.alignHeader(with: newest, participant.options.durability)
             KillPoint.reach("promote.aligned")
             try SystemCalls.rename(paths.mirrorState, to: paths.management + "/mirror.promoted")
@@ -131,7 +138,8 @@ public enum Mirror {
     ///
     /// - Parameter check: called before the image takes its place; what it throws leaves everything as it was.
     static func image(
-        _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing, _ mode: MirrorState.Mode, _ options: Options,
+        _ view: FileView, status: SystemCalls.Status, source: String, _ destination: String, _ standing: Standing,
+        _ mode: MirrorState.Mode, _ options: Options,
         replacing replaced: Snapshot?, format: UInt8 = FileHeader.currentFormat, check: () throws -> Void = {}
     ) throws -> (Result, MirrorState) {
         let extents: FreeExtents
@@ -143,7 +151,10 @@ public enum Mirror {
         defer { options.onTemporaryFile(nil) }
         // We hold the mirror lock, so a file of this name is what a killed mirror has left.
         do { try SystemCalls.unlink(temporary) } catch let error as SystemError where error.code == ENOENT {}
-        try MirrorImage.write(memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary, key: options.destinationKey, mode: status.mode & 0o666 | 0o600, format: format) {
+        try MirrorImage.write(
+            memory: view.memory, snapshot: view.snapshot, extents: extents, to: temporary, key: options.destinationKey,
+            mode: status.mode & 0o666 | 0o600, format: format
+        ) {
             try options.onProgress(Progress(bytesDone: $0, bytesTotal: $1))
         }
         do { try check() } catch {
@@ -214,7 +225,9 @@ public enum Mirror {
 
     /// Refuses one file with two names, and loops of mirrors.
     static func checkPair(_ source: String, _ destination: String) throws {
-        if !destination.isEmpty, FileIdentity.isSame(source, destination) { throw MirrorError.sameFile(source: source, destination: destination) }
+        if !destination.isEmpty, FileIdentity.isSame(source, destination) {
+            throw MirrorError.sameFile(source: source, destination: destination)
+        }
         try MirrorPlace.check(source: source, destination: destination)
         var at = source
         for _ in 0..<loopLengthMax {

@@ -27,7 +27,8 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .sameFile(let source, let destination): "\(source) and \(destination) are the same file; name another one as the mirror"
+        case .sameFile(let source, let destination):
+            "\(source) and \(destination) are the same file; name another one as the mirror"
         case .loop(let source, let destination):
             "\(source) is itself mirrored from \(destination); a loop of mirrors cannot be, promote one of them first"
         case .unsuitable(let destination, let reason): "\(destination): \(reason)"
@@ -40,10 +41,12 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(destination): is a mirror of \(other), not of \(source); name another file, or replace it with --force"
         case .diverged(let destination, let reason):
             "\(destination): was changed by somebody else (\(reason)) and is left as it is; start the mirror with --force to set it aside and begin anew"
-        case .sourceDamaged(let source, let reason): "\(source): \(reason); nothing is mirrored from a damaged file, run 'realm-sync verify' on it"
+        case .sourceDamaged(let source, let reason):
+            "\(source): \(reason); nothing is mirrored from a damaged file, run 'realm-sync verify' on it"
         case .notJoinable(let source, let reason):
             "\(source): others have it open, and their session cannot be joined (\(reason)); run this as a user who may write to the file and its folder"
-        case .changedMeanwhile(let source): "\(source): was written to while it was read, and its session cannot be joined; try again when nobody writes"
+        case .changedMeanwhile(let source):
+            "\(source): was written to while it was read, and its session cannot be joined; try again when nobody writes"
         case .notAReplica(let path): "\(path): is no mirror of another file, so there is nothing to promote"
         case .damagedState(let path, let reason): "\(path): \(reason); remove it, or start the mirror with --force"
         }

@@ -4,9 +4,9 @@ import SystemCalls
 
 /// A mirror that ships every version of a source to a replica, until it is told to stop (mirroring.md 3).
 ///
-/// A reader in the source's session that holds V1, the version that the replica stands at, and, while it ships, V2. It never writes to
-/// the source's file and never takes its write lock. Idle, it sleeps until the source's FIFO, or the notifier's slow look, says
-/// that there is something new.
+/// A reader in the source's session that holds V1, the version that the replica stands at, and, while it ships, V2. It never
+/// writes to the source's file and never takes its write lock. Idle, it sleeps until the source's FIFO, or the notifier's slow
+/// look, says that there is something new.
 ///
 /// V1 and V2 stay held when the way to the replica breaks off, since the replica may have either when it is reached again; after
 /// `Mirror.Options.pinLimit` they are let go, and the replica is brought up to date by its content.
@@ -15,7 +15,8 @@ import SystemCalls
 public final class MirrorFollower {
     public enum Request: Sendable { case stop, reload, status }
 
-    /// How the follower waits: until a descriptor is readable, a request comes, or the time is over. With 0 milliseconds it only asks.
+    /// How the follower waits: until a descriptor is readable, a request comes, or the time is over. With 0 milliseconds it only
+    /// asks.
     public typealias Control = (_ descriptors: [Int32], _ milliseconds: Int32) -> Request?
 
     /// A picture of one moment.
@@ -69,7 +70,8 @@ public final class MirrorFollower {
     ///   - onStatus: called for `Request.status`.
     ///   - control: see `Control`; called by the thread in `run`.
     public convenience init(
-        source: String, destination: String, options: Mirror.Options = Mirror.Options(), onStatus: @escaping (Status) -> Void = { _ in },
+        source: String, destination: String, options: Mirror.Options = Mirror.Options(),
+        onStatus: @escaping (Status) -> Void = { _ in },
         control: @escaping Control
     ) {
         self.init(
@@ -154,7 +156,9 @@ public final class MirrorFollower {
     }
 
     private func letGo() {
-        if side?.holds == true { options.onMessage("the source's version is let go: the replica could not be written to for too long") }
+        if side?.holds == true {
+            options.onMessage("the source's version is let go: the replica could not be written to for too long")
+        }
         side?.letGo()
         limitReached = false
         unwritableSince = nil
@@ -165,7 +169,9 @@ public final class MirrorFollower {
         let since = unwritableSince ?? now
         unwritableSince = since
         let limit = options.pinLimit.components
-        if now - since > Int64(clamping: limit.seconds) * 1_000_000_000 + limit.attoseconds / 1_000_000_000 { limitReached = true }
+        if now - since > Int64(clamping: limit.seconds) * 1_000_000_000 + limit.attoseconds / 1_000_000_000 {
+            limitReached = true
+        }
     }
 
     /// What may be over when it is tried again.
@@ -208,14 +214,17 @@ public final class MirrorFollower {
 
     // MARK: Connecting
 
-    /// Ends up with V1 held at the source and the replica standing at it, by going on from where the replica stands or by an image.
+    /// Ends up with V1 held at the source and the replica standing at it, by going on from where the replica stands or by an
+    /// image.
     ///
     /// - Returns: false where it was given up for a request.
     private func connect(_ sink: any MirrorSink) throws -> Bool {
         if !hasReplica { hasReplica = sink.hasReplica }
         if side?.isReplaced == true { closeSource() }
-        let side = try self.side ?? SourceSession(
-            source, label: label, key: options.sourceKey, pinGrace: options.pinGrace, onMessage: options.onMessage)
+        let side =
+            try self.side
+            ?? SourceSession(
+                source, label: label, key: options.sourceKey, pinGrace: options.pinGrace, onMessage: options.onMessage)
         self.side = side
         let position = try TargetFailure.mark { try sink.connect() }
         wasConnected = true
@@ -237,7 +246,9 @@ public final class MirrorFollower {
             // The replica may have it though we never learn so.
             side.pending = (held, UInt64(SystemCalls.realTimeNanoseconds()))
             try side.participant.sweepPredecessors()
-            guard try TargetFailure.mark({ try sink.replace(with: held, source: side.status, pause: pause) }) else { return false }
+            guard try TargetFailure.mark({ try sink.replace(with: held, source: side.status, pause: pause) }) else {
+                return false
+            }
             (side.base, side.pending) = (held, nil)
             know(held.snapshot, sink.line)
             imageCount += 1
@@ -249,8 +260,8 @@ public final class MirrorFollower {
         return true
     }
 
-    /// Goes on where the replica stands (mirroring.md 8.1): V1 is what the replica has, if the source still has it. `side.base` is nil
-    /// afterwards where an image is needed.
+    /// Goes on where the replica stands (mirroring.md 8.1): V1 is what the replica has, if the source still has it. `side.base`
+    /// is nil afterwards where an image is needed.
     private func resume(_ side: SourceSession, _ sink: any MirrorSink, _ position: ReplicaPosition) throws {
         let found = try side.takeOver(position.snapshot)
         side.base = nil

@@ -12,13 +12,13 @@ import SystemCalls
 /// The source's header is not looked at and nobody is blocked: the version is pinned, so its used ranges stand still.
 ///
 /// Crash argument: everything is written under another name, the header last, and synced before the name changes. Under the
-/// final name there is the old file, or none, or the whole image. The state file comes before the name: a state without its file is
-/// overwritten by the next mirror, a file without its state would pass for somebody else's.
+/// final name there is the old file, or none, or the whole image. The state file comes before the name: a state without its file
+/// is overwritten by the next mirror, a file without its state would pass for somebody else's.
 enum MirrorImage {
     private static let chunkByteCount = 1 << 20
 
-    /// In the directory that is ours, under the mirror lock: a file of this name is a left-over of a mirror, whoever names what beside the
-    /// replica.
+    /// In the directory that is ours, under the mirror lock: a file of this name is a left-over of a mirror, whoever names what
+    /// beside the replica.
     static func temporaryPath(_ destination: String) -> String { SessionPaths(destination).management + "/mirror.part" }
 
     /// Writes the image of `snapshot` to `path`, which must not exist, and syncs it.
@@ -26,7 +26,8 @@ enum MirrorImage {
     /// - Parameter mode: the permission bits, less what the process's mask takes away.
     /// - Parameter progress: called with the bytes done and in all, between two pieces; what it throws ends the work.
     static func write(
-        memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, key: EncryptionKey? = nil, mode: UInt32 = 0o600, format: UInt8 = FileHeader.currentFormat,
+        memory: Memory, snapshot: Snapshot, extents: FreeExtents, to path: String, key: EncryptionKey? = nil,
+        mode: UInt32 = 0o600, format: UInt8 = FileHeader.currentFormat,
         progress: (Int, Int) throws -> Void = { _, _ in }
     ) throws {
         let descriptor = try SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
@@ -68,7 +69,9 @@ enum MirrorImage {
     /// Opens a database file to look at it, without a session.
     static func open(_ path: String, key: EncryptionKey?) throws -> DatabaseFile {
         let descriptor: SystemCalls.Descriptor
-        do { descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK) } catch let error as SystemError { throw OpenError(error, path: path) }
+        do { descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK) } catch let error as SystemError {
+            throw OpenError(error, path: path)
+        }
         return try DatabaseFile(backend: backend(descriptor, path, key))
     }
 
@@ -94,7 +97,9 @@ enum MirrorImage {
     /// - Returns: the name of the file that was set aside.
     /// - Throws: `MirrorError.inUse` where somebody has it open; nothing was changed.
     @discardableResult
-    static func install(_ temporary: String, as destination: String, replaces: Bool, setsAside: Bool, state: MirrorState) throws -> String? {
+    static func install(_ temporary: String, as destination: String, replaces: Bool, setsAside: Bool, state: MirrorState) throws
+        -> String?
+    {
         let result: String?? = try StoreFiles.withExclusiveAccess(destination) { () -> String? in
             var aside: String?
             if setsAside, try isThere(destination) {
@@ -127,13 +132,17 @@ enum MirrorImage {
 
     /// The same where it matters: what cannot be looked at is not absent.
     static func isThere(_ path: String) throws -> Bool {
-        do { _ = try SystemCalls.linkStatus(path: path) } catch let error as SystemError where error.code == ENOENT || error.code == ENOTDIR { return false }
+        do { _ = try SystemCalls.linkStatus(path: path) } catch let error as SystemError
+            where error.code == ENOENT || error.code == ENOTDIR
+        { return false }
         return true
     }
 
     /// A second name for what will be replaced; where the file system knows no second names, the file is renamed.
     private static func keep(_ path: String, as name: String) throws {
-        do { try SystemCalls.link(path, to: name) } catch let error as SystemError where [EPERM, EOPNOTSUPP, EMLINK, ENOSYS].contains(error.code) {
+        do { try SystemCalls.link(path, to: name) } catch let error as SystemError
+            where [EPERM, EOPNOTSUPP, EMLINK, ENOSYS].contains(error.code)
+        {
             try SystemCalls.renameExclusively(path, to: name)
         }
     }

@@ -4,9 +4,9 @@ import SystemCalls
 
 /// The right to write to a replica: held by one mirror at a time, over all processes, and gone with the one that holds it.
 ///
-/// An open-file-description lock on `X.management/mirror.lock`, which stays behind beside a replica. Where nothing came of the mirror the
-/// holder removes it, and the folder, if that is empty and the holder has made it; so a lock counts only on the file that still has the name.
-/// Its content says who holds it, for the others' messages; it is of no use without the lock.
+/// An open-file-description lock on `X.management/mirror.lock`, which stays behind beside a replica. Where nothing came of the
+/// mirror the holder removes it, and the folder, if that is empty and the holder has made it; so a lock counts only on the file
+/// that still has the name. Its content says who holds it, for the others' messages; it is of no use without the lock.
 final class MirrorLock {
     private let descriptor: SystemCalls.Descriptor
     private let destination: String
@@ -33,14 +33,17 @@ final class MirrorLock {
         SystemCalls.close(descriptor)
     }
 
-    /// The open and locked file, with its content. Another one may come under the name between opening and locking, so it is looked at again.
+    /// The open and locked file, with its content. Another one may come under the name between opening and locking, so it is
+    /// looked at again.
     private static func locked(
         _ destination: String, _ paths: SessionPaths, _ path: String, _ text: String, _ made: inout Bool
     ) throws -> SystemCalls.Descriptor {
         for _ in 0..<attemptsMax {
             if try MirrorState.makeManagementDirectory(paths) { made = true }
             let descriptor: SystemCalls.Descriptor
-            do { descriptor = try SideFile.open(path, O_RDWR | O_CREAT) } catch let error as SystemError where error.code == ENOENT { continue }
+            do { descriptor = try SideFile.open(path, O_RDWR | O_CREAT) } catch let error as SystemError
+                where error.code == ENOENT
+            { continue }
             do {
                 guard try SystemCalls.tryDescriptionLock(descriptor, path: path) else {
                     throw MirrorError.busy(destination: destination, holder: MirrorLock.content(descriptor, path))
@@ -69,8 +72,11 @@ final class MirrorLock {
         var bytes = [UInt8](repeating: 0, count: min(size, byteCountMax))
         let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }
         let isBlank = bytes[..<count].allSatisfy { $0 == 0 }
-        if size <= byteCountMax && (isBlank || String(decoding: bytes[..<count], as: UTF8.self).contains(" by process ")) { return }
-        throw SessionError.sideFile(path: path, reason: "holds something else than the name of a mirror and is left as it is; remove it")
+        if size <= byteCountMax && (isBlank || String(decoding: bytes[..<count], as: UTF8.self).contains(" by process ")) {
+            return
+        }
+        throw SessionError.sideFile(
+            path: path, reason: "holds something else than the name of a mirror and is left as it is; remove it")
     }
 
     /// Paths in the purpose, and a line about the holder.

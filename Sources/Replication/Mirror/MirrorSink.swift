@@ -48,7 +48,8 @@ final class LocalSink: MirrorSink {
     init(source: String, destination: String, options: Mirror.Options) throws {
         self.source = source
         self.options = options
-        writer = try ReplicaWriter(destination, source: FileIdentity.absolutePath(source), options: options, purpose: "mirror of \(source)")
+        writer = try ReplicaWriter(
+            destination, source: FileIdentity.absolutePath(source), options: options, purpose: "mirror of \(source)")
     }
 
     func connect() throws -> ReplicaPosition? { try writer.connect() }
@@ -59,10 +60,14 @@ final class LocalSink: MirrorSink {
         return true
     }
 
-    func replace(with held: HeldSnapshot, source status: SystemCalls.Status, pause: (Int32, Obstacle?) throws -> Bool) throws -> Bool {
+    func replace(with held: HeldSnapshot, source status: SystemCalls.Status, pause: (Int32, Obstacle?) throws -> Bool) throws
+        -> Bool
+    {
         let standing = try writer.prepareForImage()
         try writer.requireUnused(standing)
-        let (_, fresh) = try Mirror.image(held.view, status: status, source: source, writer.path, standing, .follow, options, replacing: writer.replacedSnapshot)
+        let (_, fresh) = try Mirror.image(
+            held.view, status: status, source: source, writer.path, standing, .follow, options, replacing: writer.replacedSnapshot
+        )
         _ = try writer.installed(fresh)
         return true
     }

@@ -4,9 +4,9 @@ import SystemCalls
 
 /// What a replica knows of itself: the file `X.management/mirror.state` (mirroring.md 8.2).
 ///
-/// Text, one `key value` a line; the first line names the form. It is replaced whole (temporary file, rename), after the version it
-/// tells of was published, so it may lag behind the replica, never run ahead of it; only with an image it is written just before the
-/// file gets its name, and then says which version that replaces. Its presence makes the file a replica.
+/// Text, one `key value` a line; the first line names the form. It is replaced whole (temporary file, rename), after the version
+/// it tells of was published, so it may lag behind the replica, never run ahead of it; only with an image it is written just
+/// before the file gets its name, and then says which version that replaces. Its presence makes the file a replica.
 public struct MirrorState: Equatable, Sendable {
     public enum Mode: String, Sendable { case once, follow }
 
@@ -54,8 +54,8 @@ public struct MirrorState: Equatable, Sendable {
 
     public static func == (a: MirrorState, b: MirrorState) -> Bool { a.text == b.text }
 
-    /// A path with the end of a line in it has a key of its own, so that it cannot pass for other lines; `\\`, `\n` and `\r` stand for
-    /// themselves and the ends of lines there.
+    /// A path with the end of a line in it has a key of its own, so that it cannot pass for other lines; `\\`, `\n` and `\r`
+    /// stand for themselves and the ends of lines there.
     private var sourceLine: String {
         if !source.unicodeScalars.contains(where: { MirrorState.endsLine($0) }) { return "source \(source)" }
         var escaped = ""
@@ -107,12 +107,16 @@ public struct MirrorState: Equatable, Sendable {
             if parts.count == 2 { lines[parts[0]] = parts[1] }
         }
         func value(_ key: Substring) throws -> Substring {
-            guard let value = lines[key] else { throw MirrorError.damagedState(path: path, reason: "the line '\(key)' is missing") }
+            guard let value = lines[key] else {
+                throw MirrorError.damagedState(path: path, reason: "the line '\(key)' is missing")
+            }
             return value
         }
         func numbers(_ key: Substring, _ count: Int) throws -> [UInt64] {
             let found = try value(key).split(separator: " ").compactMap { UInt64($0) }
-            if found.count != count { throw MirrorError.damagedState(path: path, reason: "the line '\(key)' has no \(count) numbers") }
+            if found.count != count {
+                throw MirrorError.damagedState(path: path, reason: "the line '\(key)' has no \(count) numbers")
+            }
             return found
         }
         guard text.hasPrefix(MirrorState.magic + "\n") else {
@@ -144,7 +148,8 @@ public struct MirrorState: Equatable, Sendable {
         let statePath = SessionPaths(path).mirrorState
         let descriptor: SystemCalls.Descriptor
         do { descriptor = try SideFile.open(statePath, O_RDONLY) } catch let error as SystemError
-            where error.code == ENOENT || error.code == ENOTDIR { return nil }
+            where error.code == ENOENT || error.code == ENOTDIR
+        { return nil }
         defer { SystemCalls.close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: byteCountMax)
         let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(descriptor, into: $0, at: 0, path: statePath) }

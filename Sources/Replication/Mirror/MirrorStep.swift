@@ -124,5 +124,7 @@ struct MirrorLine: Equatable, Sendable {
         MirrorLine(lineage: (UInt64.random(in: 0...UInt64.max), UInt64.random(in: 0...UInt64.max)), sequence: 0, chain: Digest())
     }
 
-    static func == (a: MirrorLine, b: MirrorLine) -> Bool { a.lineage == b.lineage && a.sequence == b.sequence && a.chain == b.chain }
+    static func == (a: MirrorLine, b: MirrorLine) -> Bool {
+        a.lineage == b.lineage && a.sequence == b.sequence && a.chain == b.chain
+    }
 }

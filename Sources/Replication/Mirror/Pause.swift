@@ -23,7 +23,8 @@ struct Gathering {
 
     mutating func stepBegins() { begin = SystemCalls.monotonicNanoseconds() }
 
-    /// A step is done: so many milliseconds are to pass before the next one, none unless one has followed the other for some time.
+    /// A step is done: so many milliseconds are to pass before the next one, none unless one has followed the other for some
+    /// time.
     mutating func stepIsDone() -> Int32 {
         stepsInRow = min(stepsInRow + 1, 1000)
         if stepsInRow < 4 { return 0 }
@@ -49,8 +50,11 @@ struct Attempts {
 }
 
 extension MirrorFollower {
-    /// Waits as `control` does, and returns what ended the waiting. Who only wants to know the status gets it and does not end it.
-    static func waitForRequest(_ control: Control, _ descriptors: [Int32], _ milliseconds: Int32, onStatus: () -> Void) -> Request? {
+    /// Waits as `control` does, and returns what ended the waiting. Who only wants to know the status gets it and does not end
+    /// it.
+    static func waitForRequest(_ control: Control, _ descriptors: [Int32], _ milliseconds: Int32, onStatus: () -> Void)
+        -> Request?
+    {
         while true {
             let request = control(descriptors, milliseconds)
             if request != .status { return request }

@@ -5,8 +5,8 @@ import SystemCalls
 /// Where a replica stands, as its own side tells.
 struct ReplicaPosition: Equatable {
     var snapshot: Snapshot
-    /// The state beside the replica tells of this very version. Where it does not, a mirror was killed between publishing a version
-    /// and noting it, or somebody else has written.
+    /// The state beside the replica tells of this very version. Where it does not, a mirror was killed between publishing a
+    /// version and noting it, or somebody else has written.
     var isNoted: Bool
     var line: MirrorLine
 }
@@ -25,8 +25,8 @@ enum Obstacle: Equatable {
     }
 }
 
-/// The replica's side of a mirror, whether the source is at hand or at the other end of a wire: holds the right to write, knows and
-/// notes what it stands at, takes images and steps.
+/// The replica's side of a mirror, whether the source is at hand or at the other end of a wire: holds the right to write, knows
+/// and notes what it stands at, takes images and steps.
 ///
 /// Used by one thread.
 final class ReplicaWriter {
@@ -140,7 +140,8 @@ final class ReplicaWriter {
             if !isOurs && !forces {
                 throw MirrorError.diverged(
                     destination: path,
-                    reason: "it is at version \(snapshot.version), the mirror had left version \(state?.snapshot.version ?? 0), and the source has no "
+                    reason:
+                        "it is at version \(snapshot.version), the mirror had left version \(state?.snapshot.version ?? 0), and the source has no "
                         + "such version")
             }
         }
@@ -164,7 +165,8 @@ final class ReplicaWriter {
         let found = try open()
         guard found.snapshot == fresh.snapshot else {
             disconnect()
-            throw MirrorError.diverged(destination: path, reason: "it was written to at once: it is at version \(found.snapshot.version)")
+            throw MirrorError.diverged(
+                destination: path, reason: "it was written to at once: it is at version \(found.snapshot.version)")
         }
         isConfirmed = true
         forces = false
@@ -215,7 +217,9 @@ final class ReplicaWriter {
                 cureInterval = min(2 * cureInterval, 60_000_000_000)
                 nextCure = now + cureInterval
             }
-            let why = now - begin > 1_000_000_000 ? Obstacle.readers("waiting for readers of \(path): \(holders(applier, blockers))") : nil
+            let why =
+                now - begin > 1_000_000_000
+                ? Obstacle.readers("waiting for readers of \(path): \(holders(applier, blockers))") : nil
             if sleep < 2000 { usleep(sleep) } else if try !pause(2, why) { return false }
             sleep = min(2 * sleep, 2000)
         }
@@ -252,7 +256,9 @@ final class ReplicaWriter {
 
     /// Where the state cannot be written the replica is ahead of it, which the next start finds out by comparing bytes.
     private func noteState() {
-        do { try state?.write(replica: path, durably: false) } catch { options.onMessage("the state of the mirror cannot be written: \(error)") }
+        do { try state?.write(replica: path, durably: false) } catch {
+            options.onMessage("the state of the mirror cannot be written: \(error)")
+        }
         KillPoint.reach("apply.noted")
     }
 }

@@ -4,9 +4,9 @@ import SystemCalls
 
 /// The newest version of a file, for a copy of it: held in the file's session, or, where it has none, as it lies there.
 ///
-/// Without a session are files in streaming form or of an older format, those with a history of synchronisation, which no session of
-/// ours may join, and those that lie where no side file can be made, or that may not be written. Nothing holds their version then:
-/// `checkUnchanged` tells afterwards whether somebody has written meanwhile.
+/// Without a session are files in streaming form or of an older format, those with a history of synchronisation, which no session
+/// of ours may join, and those that lie where no side file can be made, or that may not be written. Nothing holds their version
+/// then: `checkUnchanged` tells afterwards whether somebody has written meanwhile.
 final class SourceReader {
     let view: FileView
     let status: SystemCalls.Status
@@ -58,7 +58,8 @@ final class SourceReader {
 
     /// To be called when all was read.
     ///
-    /// - Throws: `MirrorError.changedMeanwhile` where nothing has kept others from overwriting what was being read, and they may have.
+    /// - Throws: `MirrorError.changedMeanwhile` where nothing has kept others from overwriting what was being read, and they may
+    ///   have.
     func checkUnchanged() throws {
         if held != nil { return }
         let now = try SourceReader.status(path)
@@ -82,7 +83,9 @@ final class SourceReader {
     /// The first page, ciphertext or not: every commit changes it.
     private static func header(_ path: String) throws -> [UInt8] {
         let descriptor: SystemCalls.Descriptor
-        do { descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK) } catch let error as SystemError { throw OpenError(error, path: path) }
+        do { descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK) } catch let error as SystemError {
+            throw OpenError(error, path: path)
+        }
         defer { SystemCalls.close(descriptor) }
         var bytes = [UInt8](repeating: 0, count: 2 * SystemCalls.pageSize)
         let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }

@@ -19,8 +19,8 @@ final class SourceSession {
     /// How often commits that follow each other are looked for.
     private static let busyMicroseconds = 250
 
-    /// How often we look though nothing was heard: what is idle costs nothing that could be measured, and a ring that was lost (a FIFO that
-    /// somebody has removed) is made up for.
+    /// How often we look though nothing was heard: what is idle costs nothing that could be measured, and a ring that was lost (a
+    /// FIFO that somebody has removed) is made up for.
     private static let netMilliseconds = 2000
 
     /// V1: the version that the target stands at.
@@ -28,8 +28,8 @@ final class SourceSession {
     /// V2, and when it was seen: handed to the target, which has not said yet that it has it.
     var pending: (held: HeldSnapshot, seen: UInt64)?
 
-    /// No side file is made beside what is no database, or has another key. A file that is being made is joined, and what else may be
-    /// wrong is told by joining: it may be the work of somebody who commits meanwhile.
+    /// No side file is made beside what is no database, or has another key. A file that is being made is joined, and what else
+    /// may be wrong is told by joining: it may be the work of somebody who commits meanwhile.
     private static func refuseForeign(_ path: String, _ key: EncryptionKey?) throws {
         guard let size = try? SystemCalls.status(path: path).size, size > 0 else { return }
         do { _ = try ImmutableFile(path: path, key: key) } catch let error as OpenError {
@@ -43,7 +43,9 @@ final class SourceSession {
     /// - Parameters:
     ///   - label: the same for all that go on from one another.
     ///   - pinGrace: so long the version that is held stays when we are gone.
-    init(_ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, onMessage: @escaping @Sendable (String) -> Void) throws {
+    init(_ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, onMessage: @escaping @Sendable (String) -> Void)
+        throws
+    {
         self.path = path
         self.pinGrace = pinGrace
         try SourceSession.refuseForeign(path, key)
@@ -51,10 +53,12 @@ final class SourceSession {
         do {
             status = try SystemCalls.status(path: path)
             let options = Notifier.Options(
-                lastSeenVersion: 0, netMilliseconds: SourceSession.netMilliseconds, busyMicroseconds: SourceSession.busyMicroseconds,
+                lastSeenVersion: 0, netMilliseconds: SourceSession.netMilliseconds,
+                busyMicroseconds: SourceSession.busyMicroseconds,
                 onWarning: { onMessage("\($0)") })
             let subscription = Notifier.shared.subscribe(path: path, options: options) {
-                // One thread looks for all mirrors of the process: it takes no lock from those who commit, and waits for none that is frozen.
+                // One thread looks for all mirrors of the process: it takes no lock from those who commit, and waits for none
+                // that is frozen.
                 let newest = participant.newestVersionHint
                 return newest != 0 ? newest : participant.lockFile.latestVersion
             }
@@ -85,8 +89,8 @@ final class SourceSession {
 
     func newest() throws -> HeldSnapshot { try HeldSnapshot(participant, try participant.acquireNewest(.live)) }
 
-    /// The version with these numbers, if somebody still holds it, for example a predecessor: it is ours then, and what predecessors have
-    /// left is given back, since it is of no more use to anybody.
+    /// The version with these numbers, if somebody still holds it, for example a predecessor: it is ours then, and what
+    /// predecessors have left is given back, since it is of no more use to anybody.
     func takeOver(_ snapshot: Snapshot) throws -> HeldSnapshot? {
         var found = [base, pending?.held].compactMap { $0 }.first { $0.snapshot == snapshot }
         if found == nil, let lock = try? participant.acquire(.live, version: snapshot.version) {
@@ -110,7 +114,8 @@ final class SourceSession {
     func takeEvents() { _ = subscription.takeEvents() }
 }
 
-/// What failed at the side where versions go, not at the source: the source stays open, and what is held of it is held for a time.
+/// What failed at the side where versions go, not at the source: the source stays open, and what is held of it is held for a
+/// time.
 struct TargetFailure: Error {
     let cause: any Error
 

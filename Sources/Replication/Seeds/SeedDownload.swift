@@ -2,11 +2,12 @@ import CCurl
 import Glibc
 import SystemCalls
 
-/// Gets a file by its URL: `https://`, `http://` or `file://`, piece by piece, over one connection after the other. Not thread-safe.
+/// Gets a file by its URL: `https://`, `http://` or `file://`, piece by piece, over one connection after the other. Not
+/// thread-safe.
 ///
-/// A transfer that breaks is tried again after a growing pause, and goes on where it broke if the server knows how and says that the file is the
-/// same one (its ETag, or the time of its last change); what comes out is checked by whoever asked, so a server that lies spoils only its own
-/// file.
+/// A transfer that breaks is tried again after a growing pause, and goes on where it broke if the server knows how and says that
+/// the file is the same one (its ETag, or the time of its last change); what comes out is checked by whoever asked, so a server
+/// that lies spoils only its own file.
 final class SeedDownload {
     struct Options {
         /// Certificates of the authorities that are believed; nil for those of the system.
@@ -25,7 +26,9 @@ final class SeedDownload {
     private(set) var wasResumed = false
 
     init(_ options: Options) throws {
-        guard HTTPClient.isReady, let made = curl_easy_init() else { throw SeedError.unreachable(url: "", reason: "the HTTP library cannot be started") }
+        guard HTTPClient.isReady, let made = curl_easy_init() else {
+            throw SeedError.unreachable(url: "", reason: "the HTTP library cannot be started")
+        }
         handle = made
         self.options = options
     }
@@ -37,9 +40,12 @@ final class SeedDownload {
     /// - Throws: `SeedError.badURL`.
     static func check(_ url: String) throws {
         guard let end = url.firstRange(of: "://")?.lowerBound, schemes.contains(url[..<end].lowercased()) else {
-            throw SeedError.badURL(url: url, reason: "is no address of a file; there are \(schemes.map { $0 + "://" }.joined(separator: ", "))")
+            throw SeedError.badURL(
+                url: url, reason: "is no address of a file; there are \(schemes.map { $0 + "://" }.joined(separator: ", "))")
         }
-        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw SeedError.badURL(url: url, reason: "there are blanks or control characters in the address") }
+        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw SeedError.badURL(url: url, reason: "there are blanks or control characters in the address")
+        }
     }
 
     /// What a transfer brings, until it is over.
@@ -62,7 +68,10 @@ final class SeedDownload {
         var failure: (any Error)?
         var isTooLarge = false
 
-        init(limit: Int, isHTTP: Bool, take: @escaping (UnsafeRawBufferPointer) throws -> Void, startOver: @escaping () throws -> Void) {
+        init(
+            limit: Int, isHTTP: Bool, take: @escaping (UnsafeRawBufferPointer) throws -> Void,
+            startOver: @escaping () throws -> Void
+        ) {
             self.limit = limit
             self.isHTTP = isHTTP
             self.take = take
@@ -122,7 +131,9 @@ final class SeedDownload {
     ///   - take: given the bytes in order.
     ///   - startOver: forget all that was taken; it begins anew.
     /// - Throws: `SeedError`, and what the closures throw.
-    func get(_ url: String, limit: Int, take: @escaping (UnsafeRawBufferPointer) throws -> Void, startOver: @escaping () throws -> Void) throws {
+    func get(
+        _ url: String, limit: Int, take: @escaping (UnsafeRawBufferPointer) throws -> Void, startOver: @escaping () throws -> Void
+    ) throws {
         try Self.check(url)
         let isHTTP = !url.lowercased().hasPrefix("file:")
         let transfer = Transfer(limit: limit, isHTTP: isHTTP, take: take, startOver: startOver)
@@ -163,38 +174,45 @@ final class SeedDownload {
             CCurl_set_headers(handle, list)
         }
         (transfer.status, transfer.headers, transfer.isPlaced, transfer.failure) = (0, [:], false, nil)
-        CCurl_set_sinks(handle, { bytes, size, count, context in
-            guard let bytes, let context else { return 0 }
-            let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-            return transfer.receive(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
-        }, { bytes, size, count, context in
-            guard let bytes, let context else { return 0 }
-            let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-            // Of a file there come headers too, which nobody sent.
-            if !transfer.isHTTP { return size * count }
-            let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self)
-            if line.hasPrefix("HTTP/") {
-                // The last answer counts.
-                transfer.headers = [:]
-                transfer.status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
-            } else if let colon = line.firstIndex(of: ":"), transfer.headers.count < 100 {
-                let value = line[line.index(after: colon)...].drop { $0 == " " }.prefix { $0 != "\r" && $0 != "\n" && $0 != "\r\n" }
-                transfer.headers[line[..<colon].lowercased()] = String(value)
-            }
-            return size * count
-        }, Unmanaged.passUnretained(transfer).toOpaque())
+        CCurl_set_sinks(
+            handle,
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+                return transfer.receive(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+            },
+            { bytes, size, count, context in
+                guard let bytes, let context else { return 0 }
+                let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+                // Of a file there come headers too, which nobody sent.
+                if !transfer.isHTTP { return size * count }
+                let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self)
+                if line.hasPrefix("HTTP/") {
+                    // The last answer counts.
+                    transfer.headers = [:]
+                    transfer.status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+                } else if let colon = line.firstIndex(of: ":"), transfer.headers.count < 100 {
+                    let value = line[line.index(after: colon)...].drop { $0 == " " }.prefix {
+                        $0 != "\r" && $0 != "\n" && $0 != "\r\n"
+                    }
+                    transfer.headers[line[..<colon].lowercased()] = String(value)
+                }
+                return size * count
+            }, Unmanaged.passUnretained(transfer).toOpaque())
         let code = withExtendedLifetime(transfer) { curl_easy_perform(handle) }
         if transfer.isTooLarge { throw SeedError.tooLarge(url: url, limit: transfer.limit) }
         if let failure = transfer.failure { throw failure }
         let isWhole = transfer.status == 200 || transfer.status == 206 || !transfer.isHTTP
         if isWhole {
             // A weak ETag says less than is asked for here.
-            transfer.validator = transfer.headers["etag"].flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? transfer.headers["last-modified"]
+            transfer.validator =
+                transfer.headers["etag"].flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? transfer.headers["last-modified"]
         }
         if code != CURLE_OK {
             let reason = String(cString: curl_easy_strerror(code))
             let isFinal = [
-                CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_TOO_MANY_REDIRECTS,
+                CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+                CURLE_TOO_MANY_REDIRECTS,
                 CURLE_FILE_COULDNT_READ_FILE,
             ].contains(code)
             let problem = SeedError.unreachable(url: url, reason: reason)
@@ -217,7 +235,9 @@ final class SeedDownload {
             try transfer.startOver()
             transfer.byteCount = 0
         }
-        if let total = transfer.total, transfer.byteCount < total { return SeedError.unreachable(url: url, reason: "the file ended before its length") }
+        if let total = transfer.total, transfer.byteCount < total {
+            return SeedError.unreachable(url: url, reason: "the file ended before its length")
+        }
         return nil
     }
 }

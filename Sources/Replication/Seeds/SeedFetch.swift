@@ -76,7 +76,9 @@ public struct SeedFetch {
         }
         let present = try? SystemCalls.linkStatus(path: destination)
         if present?.isDirectory == true { throw OpenError.isDirectory(path: destination) }
-        if present != nil, signature.map({ $0.byteCount == present?.size }) ?? true, try SeedContent.digest(destination).0 == expected {
+        if present != nil, signature.map({ $0.byteCount == present?.size }) ?? true,
+            try SeedContent.digest(destination).0 == expected
+        {
             try keep(signature)
             return .unchanged
         }
@@ -98,14 +100,18 @@ public struct SeedFetch {
             var found: [UInt8] = []
             try download.get(place, limit: SeedSignature.byteCountMax, take: { found += $0 }, startOver: { found = [] })
             bytes = found
-        } else { bytes = try SeedText.read(place, isSecret: false) }
+        } else {
+            bytes = try SeedText.read(place, isSecret: false)
+        }
         let signature = try SeedSignature(text: bytes, place: place)
         try signature.check(keys, place: place)
         let name = options.name ?? Self.lastPart(of: url)
         if signature.name != name { throw SeedError.otherName(place: place, signed: signature.name, expected: name) }
         if signature.byteCount > options.byteCountMax { throw SeedError.tooLarge(url: url, limit: options.byteCountMax) }
-        if !options.allowsOlder, let present = try? SeedSignature.read(Self.signaturePath(destination)), (try? present.check(keys, place: "")) != nil,
-           present.name == signature.name, present.time > signature.time, MirrorImage.exists(destination) {
+        if !options.allowsOlder, let present = try? SeedSignature.read(Self.signaturePath(destination)),
+            (try? present.check(keys, place: "")) != nil,
+            present.name == signature.name, present.time > signature.time, MirrorImage.exists(destination)
+        {
             throw SeedError.older(path: destination, present: Self.moment(present.time), offered: Self.moment(signature.time))
         }
         return signature
@@ -125,7 +131,9 @@ public struct SeedFetch {
         let part = Array(path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...].utf8)
         var bytes: [UInt8] = [], at = 0
         while at < part.count {
-            if part[at] == UInt8(ascii: "%"), at + 2 < part.count, let byte = UInt8(String(decoding: part[at + 1...at + 2], as: UTF8.self), radix: 16) {
+            if part[at] == UInt8(ascii: "%"), at + 2 < part.count,
+                let byte = UInt8(String(decoding: part[at + 1...at + 2], as: UTF8.self), radix: 16)
+            {
                 bytes.append(byte)
                 at += 3
             } else {
@@ -142,14 +150,17 @@ public struct SeedFetch {
         for attempt in 0..<2 {
             var hash = SHA256Hash()
             try draft.empty()
-            try download.get(url, limit: limit, take: { bytes in
-                try draft.append(bytes)
-                hash.update(bytes)
-                options.onProgress(draft.byteCount, signature?.byteCount)
-            }, startOver: {
-                try draft.empty()
-                hash = SHA256Hash()
-            })
+            try download.get(
+                url, limit: limit,
+                take: { bytes in
+                    try draft.append(bytes)
+                    hash.update(bytes)
+                    options.onProgress(draft.byteCount, signature?.byteCount)
+                },
+                startOver: {
+                    try draft.empty()
+                    hash = SHA256Hash()
+                })
             let found = hash.finish()
             if found == expected { return }
             if download.wasResumed && attempt == 0 { continue }
@@ -172,7 +183,9 @@ public struct SeedFetch {
         let path = Self.signaturePath(destination)
         guard let signature else {
             // One that is of another content would be a lie.
-            if let old = try? SeedSignature.read(path), (try? old.check(contentOf: destination)) == nil { try? SystemCalls.unlink(path) }
+            if let old = try? SeedSignature.read(path), (try? old.check(contentOf: destination)) == nil {
+                try? SystemCalls.unlink(path)
+            }
             return
         }
         let text = signature.text

@@ -32,8 +32,10 @@ public enum SeedError: Error, Equatable, Sendable, CustomStringConvertible {
         case .badSignatureFile(let place, let reason): "\(place): is no signature of a seed: \(reason)"
         case .notTrusted(let place, let reason): "\(place): is not trusted: \(reason)"
         case .otherContent(let place, let reason): "\(place): is not what it should be: \(reason)"
-        case .otherName(let place, let signed, let expected): "\(place): was signed as '\(signed)', not as '\(expected)'; expect the other name with --name"
-        case .older(let path, let present, let offered): "\(path): is newer (\(present)) than what was offered (\(offered)); it stays"
+        case .otherName(let place, let signed, let expected):
+            "\(place): was signed as '\(signed)', not as '\(expected)'; expect the other name with --name"
+        case .older(let path, let present, let offered):
+            "\(path): is newer (\(present)) than what was offered (\(offered)); it stays"
         case .unreachable(let url, let reason): "\(url): \(reason)"
         case .refused(let url, let status): "\(url): the server answers with status \(status)"
         case .tooLarge(let url, let limit): "\(url): is larger than the limit of \(limit) bytes"
@@ -43,7 +45,8 @@ public enum SeedError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A key of Ed25519 (RFC 8032) with which seeds are signed. Files are PEM as OpenSSL writes them: `openssl genpkey -algorithm ed25519`.
+/// A key of Ed25519 (RFC 8032) with which seeds are signed. Files are PEM as OpenSSL writes them: `openssl genpkey -algorithm
+/// ed25519`.
 public final class SeedSigningKey {
     private let key: OpaquePointer
 
@@ -52,7 +55,9 @@ public final class SeedSigningKey {
     deinit { EVP_PKEY_free(key) }
 
     public static func generate() throws -> SeedSigningKey {
-        guard let context = EVP_PKEY_CTX_new_id(SeedVerifyingKey.kind, nil) else { throw SeedError.badKey(path: "a new key", reason: TLSContext.errorText()) }
+        guard let context = EVP_PKEY_CTX_new_id(SeedVerifyingKey.kind, nil) else {
+            throw SeedError.badKey(path: "a new key", reason: TLSContext.errorText())
+        }
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
         guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_keygen(context, &key) == 1, let key else {
@@ -72,7 +77,9 @@ public final class SeedSigningKey {
     /// - Throws: `SeedError.badKey`, also where others than its owner can read the file; `SystemError`.
     public static func read(_ path: String) throws -> SeedSigningKey {
         let bytes = try SeedText.read(path, isSecret: true)
-        guard let memory = BIO_new_mem_buf(bytes, Int32(bytes.count)) else { throw SeedError.badKey(path: path, reason: "out of memory") }
+        guard let memory = BIO_new_mem_buf(bytes, Int32(bytes.count)) else {
+            throw SeedError.badKey(path: path, reason: "out of memory")
+        }
         defer { BIO_free(memory) }
         ERR_clear_error()
         // Without an answer to the question for a password, which nobody could give.
@@ -100,7 +107,9 @@ public final class SeedSigningKey {
         guard let context = EVP_MD_CTX_new() else { throw SeedError.badKey(path: "the key", reason: "out of memory") }
         defer { EVP_MD_CTX_free(context) }
         var signature = [UInt8](repeating: 0, count: 64), count = 64
-        guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1, EVP_DigestSign(context, &signature, &count, message, message.count) == 1, count == 64 else {
+        guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
+            EVP_DigestSign(context, &signature, &count, message, message.count) == 1, count == 64
+        else {
             throw SeedError.badKey(path: "the key", reason: TLSContext.errorText())
         }
         return signature
@@ -134,10 +143,14 @@ public final class SeedVerifyingKey: @unchecked Sendable {
 
     public static func read(_ path: String) throws -> SeedVerifyingKey {
         let bytes = try SeedText.read(path, isSecret: false)
-        guard let memory = BIO_new_mem_buf(bytes, Int32(bytes.count)) else { throw SeedError.badKey(path: path, reason: "out of memory") }
+        guard let memory = BIO_new_mem_buf(bytes, Int32(bytes.count)) else {
+            throw SeedError.badKey(path: path, reason: "out of memory")
+        }
         defer { BIO_free(memory) }
         ERR_clear_error()
-        guard let key = PEM_read_bio_PUBKEY(memory, nil, nil, nil) else { throw SeedError.badKey(path: path, reason: "it is no public key in PEM form") }
+        guard let key = PEM_read_bio_PUBKEY(memory, nil, nil, nil) else {
+            throw SeedError.badKey(path: path, reason: "it is no public key in PEM form")
+        }
         defer { EVP_PKEY_free(key) }
         var raw = [UInt8](repeating: 0, count: 32), count = 32
         guard EVP_PKEY_get_base_id(key) == kind, EVP_PKEY_get_raw_public_key(key, &raw, &count) == 1, count == 32 else {
@@ -159,7 +172,8 @@ public final class SeedVerifyingKey: @unchecked Sendable {
             EVP_MD_CTX_free(context)
             ERR_clear_error()
         }
-        return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1 && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+        return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
+            && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     }
 
     func write(_ path: String) throws { try SeedText.write(path, mode: 0o644) { PEM_write_bio_PUBKEY($0, key) } }
@@ -214,9 +228,9 @@ enum SeedText {
 /// key: 32 hex digits, the beginning of the SHA-256 of the public key
 /// signature: 128 hex digits
 /// ```
-/// What is signed are the bytes of all lines before the last one, with their ends. Size and checksum come first to whoever fetches, so
-/// nothing larger than what was signed is ever taken in; name and time keep an old seed, or another one of the same maker, from being put in
-/// the place of this one.
+/// What is signed are the bytes of all lines before the last one, with their ends. Size and checksum come first to whoever
+/// fetches, so nothing larger than what was signed is ever taken in; name and time keep an old seed, or another one of the same
+/// maker, from being put in the place of this one.
 public struct SeedSignature: Equatable, Sendable {
     public var name: String
     public var byteCount: Int
@@ -245,7 +259,8 @@ public struct SeedSignature: Equatable, Sendable {
     }
 
     static func isName(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= 255 && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
+        !text.isEmpty && text.utf8.count <= 255
+            && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
     }
 
     private var message: String {
@@ -260,16 +275,22 @@ public struct SeedSignature: Equatable, Sendable {
     /// - Parameter place: for errors.
     public init(text bytes: [UInt8], place: String) throws {
         func problem(_ reason: String) -> SeedError { .badSignatureFile(place: place, reason: reason) }
-        guard bytes.count <= Self.byteCountMax, let text = String(validating: bytes, as: UTF8.self) else { throw problem("it is too long, or no text") }
+        guard bytes.count <= Self.byteCountMax, let text = String(validating: bytes, as: UTF8.self) else {
+            throw problem("it is too long, or no text")
+        }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        guard lines.count == 8, lines[0] == Self.title[...], lines[7].isEmpty else { throw problem("it does not begin with '\(Self.title)', or has other lines") }
+        guard lines.count == 8, lines[0] == Self.title[...], lines[7].isEmpty else {
+            throw problem("it does not begin with '\(Self.title)', or has other lines")
+        }
         func value(_ index: Int, _ label: String) throws -> String {
             guard lines[index].hasPrefix(label + ": ") else { throw problem("line \(index + 1) is not '\(label)'") }
             return String(lines[index].dropFirst(label.count + 2))
         }
         func number(_ index: Int, _ label: String) throws -> Int {
             let text = try value(index, label)
-            guard let number = Int(text), number >= 0, String(number) == text else { throw problem("line \(index + 1) is no number") }
+            guard let number = Int(text), number >= 0, String(number) == text else {
+                throw problem("line \(index + 1) is no number")
+            }
             return number
         }
         name = try value(1, "name")
@@ -284,28 +305,39 @@ public struct SeedSignature: Equatable, Sendable {
         guard digits.count == 128 else { throw problem("line 7 is no signature") }
         signature = []
         for i in stride(from: 0, to: 128, by: 2) {
-            guard let byte = UInt8(String(decoding: digits[i...i + 1], as: UTF8.self), radix: 16) else { throw problem("line 7 is no hex number") }
+            guard let byte = UInt8(String(decoding: digits[i...i + 1], as: UTF8.self), radix: 16) else {
+                throw problem("line 7 is no hex number")
+            }
             signature.append(byte)
         }
         // One text for one meaning: what is compared is what was signed.
         guard self.text == text else { throw problem("it is not written as it was signed") }
     }
 
-    public static func read(_ path: String) throws -> SeedSignature { try SeedSignature(text: SeedText.read(path, isSecret: false), place: path) }
+    public static func read(_ path: String) throws -> SeedSignature {
+        try SeedSignature(text: SeedText.read(path, isSecret: false), place: path)
+    }
 
     /// - Throws: `SeedError.notTrusted` unless one of the keys has made it.
     public func check(_ keys: [SeedVerifyingKey], place: String) throws {
         guard let known = keys.first(where: { $0.identifier == key }) else {
-            throw SeedError.notTrusted(place: place, reason: "it was signed with the key \(key), which is none of those that are trusted")
+            throw SeedError.notTrusted(
+                place: place, reason: "it was signed with the key \(key), which is none of those that are trusted")
         }
-        guard known.verify(Array(message.utf8), signature) else { throw SeedError.notTrusted(place: place, reason: "the signature is wrong") }
+        guard known.verify(Array(message.utf8), signature) else {
+            throw SeedError.notTrusted(place: place, reason: "the signature is wrong")
+        }
     }
 
     /// - Throws: `SeedError.otherContent` unless the file at `path` is what was signed.
     public func check(contentOf path: String) throws {
         let (found, count) = try SeedContent.digest(path)
-        guard count == byteCount else { throw SeedError.otherContent(place: path, reason: "it has \(count) bytes, \(byteCount) were signed") }
-        guard found == digest else { throw SeedError.otherContent(place: path, reason: "its SHA-256 is \(found), what was signed has \(digest)") }
+        guard count == byteCount else {
+            throw SeedError.otherContent(place: path, reason: "it has \(count) bytes, \(byteCount) were signed")
+        }
+        guard found == digest else {
+            throw SeedError.otherContent(place: path, reason: "its SHA-256 is \(found), what was signed has \(digest)")
+        }
     }
 }
 

@@ -20,7 +20,8 @@ protocol ByteStream: AnyObject {
     func write(_ bytes: UnsafeRawBufferPointer, isStopped: () -> Bool) throws
     /// Says that nothing more will come, and closes.
     ///
-    /// - Parameter lingering: wait a moment until the other side has read what was written last: what it sends meanwhile would destroy that.
+    /// - Parameter lingering: wait a moment until the other side has read what was written last: what it sends meanwhile would
+    ///   destroy that.
     func close(lingering: Bool)
 }
 

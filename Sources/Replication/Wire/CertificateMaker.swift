@@ -4,7 +4,8 @@ import SystemCalls
 
 /// A small authority for people who have none: its certificate, and those of a server and of clients, for mirrors only.
 ///
-/// Keys are of the curve P-256. Files: `ca.crt`, `ca.key`, and `NAME.crt`, `NAME.key` for each name; keys can be read by their owner alone.
+/// Keys are of the curve P-256. Files: `ca.crt`, `ca.key`, and `NAME.crt`, `NAME.key` for each name; keys can be read by their
+/// owner alone.
 public final class CertificateMaker {
     public enum Kind: Sendable { case server, client }
 
@@ -27,7 +28,8 @@ public final class CertificateMaker {
         // A number in the name, so that two authorities are never taken for each other.
         let number = String(UInt32.random(in: .min ... .max), radix: 16)
         authority = try Self.make(
-            name: "realm-sync mirror authority \(number)", key: authorityKey, issuer: nil, issuerKey: authorityKey, from: -86_400, seconds: days * 86_400,
+            name: "realm-sync mirror authority \(number)", key: authorityKey, issuer: nil, issuerKey: authorityKey, from: -86_400,
+            seconds: days * 86_400,
             extensions: [(NID_basic_constraints, "critical,CA:TRUE,pathlen:0"), (NID_key_usage, "critical,keyCertSign,cRLSign")])
         try Self.write(authorityKey, authority, path)
     }
@@ -48,8 +50,11 @@ public final class CertificateMaker {
     public func make(
         _ kind: Kind, name: String, hosts: [String] = [], days: Int = 825, validFrom: Int = -86_400
     ) throws -> (certificate: String, key: String) {
-        guard !name.isEmpty, name.utf8.count <= 64, name != "ca", name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F }), !name.hasPrefix(".") else {
-            throw WireError.badConfiguration("'\(name)' cannot be the name of a certificate: letters, digits and signs but '/', at most 64")
+        guard !name.isEmpty, name.utf8.count <= 64, name != "ca", name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2F }),
+            !name.hasPrefix(".")
+        else {
+            throw WireError.badConfiguration(
+                "'\(name)' cannot be the name of a certificate: letters, digits and signs but '/', at most 64")
         }
         var extensions = [
             (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
@@ -57,7 +62,9 @@ public final class CertificateMaker {
         ]
         if kind == .server {
             let names = try (hosts.isEmpty ? [name] : hosts).map { host in
-                guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C }) else { throw WireError.badConfiguration("'\(host)' is no host") }
+                guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C }) else {
+                    throw WireError.badConfiguration("'\(host)' is no host")
+                }
                 var address = in6_addr()
                 let isAddress = inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1
                 return (isAddress ? "IP:" : "DNS:") + host
@@ -67,7 +74,8 @@ public final class CertificateMaker {
         let key = try Self.makeKey()
         defer { EVP_PKEY_free(key) }
         let certificate = try Self.make(
-            name: name, key: key, issuer: authority, issuerKey: authorityKey, from: validFrom, seconds: days * 86_400, extensions: extensions)
+            name: name, key: key, issuer: authority, issuerKey: authorityKey, from: validFrom, seconds: days * 86_400,
+            extensions: extensions)
         defer { X509_free(certificate) }
         try Self.write(key, certificate, folder + "/" + name)
         return (folder + "/" + name + ".crt", folder + "/" + name + ".key")
@@ -84,7 +92,9 @@ public final class CertificateMaker {
         }
         let fingerprint = "\(PeerCertificate(found).fingerprint)"
         let list = folder + "/revoked", temporary = list + ".part"
-        let old = String(decoding: try Self.read(list) ?? Array("# SHA-256 of certificates that count no more, for --revoked\n".utf8), as: UTF8.self)
+        let old = String(
+            decoding: try Self.read(list) ?? Array("# SHA-256 of certificates that count no more, for --revoked\n".utf8),
+            as: UTF8.self)
         if !old.contains(fingerprint) {
             try? SystemCalls.unlink(temporary)
             let descriptor = try SystemCalls.open(temporary, O_WRONLY | O_CREAT | O_EXCL)
@@ -99,7 +109,8 @@ public final class CertificateMaker {
         // Known as revoked before its name is free.
         let aside = "\(path).revoked-\(fingerprint.prefix(8))"
         try SystemCalls.rename(path + ".crt", to: aside + ".crt")
-        do { try SystemCalls.rename(path + ".key", to: aside + ".key") } catch let error as SystemError where error.code == ENOENT {}
+        do { try SystemCalls.rename(path + ".key", to: aside + ".key") } catch let error as SystemError where error.code == ENOENT
+        {}
         try SystemCalls.syncDirectory(of: list)
         return aside + ".crt"
     }
@@ -113,23 +124,27 @@ public final class CertificateMaker {
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
         guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_X9_62_prime256v1) == 1,
-              EVP_PKEY_keygen(context, &key) == 1, let key else { throw failure("a key") }
+            EVP_PKEY_keygen(context, &key) == 1, let key
+        else { throw failure("a key") }
         return key
     }
 
     private static func make(
-        name: String, key: OpaquePointer, issuer: OpaquePointer?, issuerKey: OpaquePointer, from: Int, seconds: Int, extensions: [(Int32, String)]
+        name: String, key: OpaquePointer, issuer: OpaquePointer?, issuerKey: OpaquePointer, from: Int, seconds: Int,
+        extensions: [(Int32, String)]
     ) throws -> OpaquePointer {
         guard let certificate = X509_new(), let number = BN_new() else { throw failure("a certificate") }
         defer { BN_free(number) }
         let subject = X509_get_subject_name(certificate)
         guard X509_set_version(certificate, 2) == 1, BN_rand(number, 127, 0, 0) == 1,
-              BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nil,
-              X509_gmtime_adj(X509_getm_notBefore(certificate), from) != nil,
-              X509_gmtime_adj(X509_getm_notAfter(certificate), from + seconds) != nil,
-              X509_set_pubkey(certificate, key) == 1,
-              X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8, Array(name.utf8), Int32(name.utf8.count), -1, 0) == 1,
-              X509_set_issuer_name(certificate, issuer.map { X509_get_subject_name($0) } ?? subject) == 1 else {
+            BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nil,
+            X509_gmtime_adj(X509_getm_notBefore(certificate), from) != nil,
+            X509_gmtime_adj(X509_getm_notAfter(certificate), from + seconds) != nil,
+            X509_set_pubkey(certificate, key) == 1,
+            X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8, Array(name.utf8), Int32(name.utf8.count), -1, 0)
+                == 1,
+            X509_set_issuer_name(certificate, issuer.map { X509_get_subject_name($0) } ?? subject) == 1
+        else {
             X509_free(certificate)
             throw failure("a certificate")
         }

@@ -54,7 +54,8 @@ enum Frame: Equatable {
         var ranges: [Range<Int>]
     }
 
-    /// SHA-256 of the blocks of the payload that the receiver has already, from block `first` on; all zero for one that it has not.
+    /// SHA-256 of the blocks of the payload that the receiver has already, from block `first` on; all zero for one that it has
+    /// not.
     struct Have: Equatable {
         var first: Int
         var isLast: Bool
@@ -105,7 +106,7 @@ enum Frame: Equatable {
     static let pieceByteCountMax = 1 << 20
     /// What blocks of an image are compared by.
     static let blockByteCount = 65_536
-    private static let magic: UInt32 = 0x4E59_5352 // "RSYN"
+    private static let magic: UInt32 = 0x4E59_5352  // "RSYN"
 
     private var kind: UInt8 {
         switch self {
@@ -211,15 +212,21 @@ enum Frame: Equatable {
     private static func body(_ kind: UInt8, _ reader: inout FrameReader) throws -> Frame {
         switch kind {
         case 1:
-            guard try reader.number(UInt32.self) == magic else { throw FrameError.malformed("the first message is none of this protocol") }
+            guard try reader.number(UInt32.self) == magic else {
+                throw FrameError.malformed("the first message is none of this protocol")
+            }
             let version = try reader.number(UInt16.self)
-            guard let direction = Direction(rawValue: try reader.number(UInt8.self)) else { throw FrameError.malformed("an unknown direction") }
+            guard let direction = Direction(rawValue: try reader.number(UInt8.self)) else {
+                throw FrameError.malformed("an unknown direction")
+            }
             let flags = try reader.number(UInt8.self)
             guard flags <= 7 else { throw FrameError.malformed("unknown flags \(flags) in the first message") }
             let name = try reader.text(max: nameByteCountMax), source = try reader.text(max: textByteCountMax)
-            return .hello(Hello(
-                version: version, direction: direction, forces: flags & 1 != 0, isEncrypted: flags & 2 != 0, isOnce: flags & 4 != 0, name: name,
-                source: source))
+            return .hello(
+                Hello(
+                    version: version, direction: direction, forces: flags & 1 != 0, isEncrypted: flags & 2 != 0,
+                    isOnce: flags & 4 != 0, name: name,
+                    source: source))
         case 2:
             let version = try reader.number(UInt16.self)
             return .welcome(Welcome(version: version, isEncrypted: try reader.flag()))
@@ -242,9 +249,13 @@ enum Frame: Equatable {
             return .checked(Checked(isEqual: isEqual, line: try reader.line()))
         case 7:
             let head = try reader.head()
-            guard head.flags.contains(.image), head.flags.isDisjoint(with: .storage) else { throw FrameError.malformed("an image that is none") }
+            guard head.flags.contains(.image), head.flags.isDisjoint(with: .storage) else {
+                throw FrameError.malformed("an image that is none")
+            }
             let ranges = try reader.ranges(logicalSize: head.this.logicalSize)
-            guard ranges.reduce(0, { $0 + $1.count }) == head.plainByteCount else { throw FrameError.malformed("an image whose ranges do not fit") }
+            guard ranges.reduce(0, { $0 + $1.count }) == head.plainByteCount else {
+                throw FrameError.malformed("an image whose ranges do not fit")
+            }
             return .image(Image(head: head, ranges: ranges))
         case 8:
             let first = try reader.size(), isLast = try reader.flag()
@@ -390,7 +401,9 @@ private struct FrameReader {
     mutating func ranges(logicalSize: Int) throws -> [Range<Int>] {
         let count = Int(try number(UInt32.self)), byteCount = try size()
         guard count <= (bytes.count - at) / 2 else { throw FrameError.malformed("\(count) ranges in \(bytes.count - at) bytes") }
-        do { return try RangeTable.decode(try take(bytes.count - at), count: count, logicalSize: logicalSize, byteCount: byteCount) } catch {
+        do {
+            return try RangeTable.decode(try take(bytes.count - at), count: count, logicalSize: logicalSize, byteCount: byteCount)
+        } catch {
             throw FrameError.malformed("\(error)")
         }
     }

@@ -64,7 +64,9 @@ final class FrameChannel {
 
     private func parse() throws -> Frame? {
         do {
-            let found = try buffer.withUnsafeBytes { try Frame.parse(UnsafeRawBufferPointer(rebasing: $0[consumed...]), limit: limit) }
+            let found = try buffer.withUnsafeBytes {
+                try Frame.parse(UnsafeRawBufferPointer(rebasing: $0[consumed...]), limit: limit)
+            }
             guard let found else {
                 compact()
                 return nil
@@ -96,7 +98,8 @@ final class FrameChannel {
     ///   - wait: waits until the descriptor is readable or so many milliseconds are over; it may throw to end the waiting.
     /// - Throws: `WireError.silent` after the time.
     func next(
-        milliseconds: Int = silenceSecondsMax * 1000, wait: (Int32, Int32) throws -> Void = { _ = Waiting.poll($0, POLLIN, milliseconds: $1) }
+        milliseconds: Int = silenceSecondsMax * 1000,
+        wait: (Int32, Int32) throws -> Void = { _ = Waiting.poll($0, POLLIN, milliseconds: $1) }
     ) throws -> Frame {
         let limit = SystemCalls.monotonicNanoseconds() + Int64(milliseconds) * 1_000_000
         while true {

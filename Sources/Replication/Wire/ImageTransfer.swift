@@ -4,8 +4,8 @@ import SystemCalls
 
 /// An image on its way: the payload, cut into blocks, of which only those travel that the receiver has not.
 ///
-/// A block is a stretch of the payload, that is of the used bytes of the version in the order of their places; since both sides know the
-/// ranges, it is the same bytes of the file on both sides, and what lies in free space is never compared.
+/// A block is a stretch of the payload, that is of the used bytes of the version in the order of their places; since both sides
+/// know the ranges, it is the same bytes of the file on both sides, and what lies in free space is never compared.
 struct ImageSender {
     let head: SegmentHead
     let ranges: [Range<Int>]
@@ -47,8 +47,11 @@ struct ImageSender {
             if piece.isEmpty { return }
             let compressed = try piece.withUnsafeBytes { try compressor.compress($0) }
             let isSmaller = compressed.count < piece.count
-            try channel.send(.piece(Frame.Piece(
-                offset: pieceOffset, plainByteCount: piece.count, isCompressed: isSmaller, bytes: isSmaller ? compressed : piece)))
+            try channel.send(
+                .piece(
+                    Frame.Piece(
+                        offset: pieceOffset, plainByteCount: piece.count, isCompressed: isSmaller,
+                        bytes: isSmaller ? compressed : piece)))
             piece.removeAll(keepingCapacity: true)
             KillPoint.reach("wire.piece-sent")
         }
@@ -98,11 +101,11 @@ enum ImageBlocks {
     }
 }
 
-/// The receiver's side of an image: a file beside the replica that is filled with what differs, and takes the replica's place when it is
-/// whole and its hash is right.
+/// The receiver's side of an image: a file beside the replica that is filled with what differs, and takes the replica's place
+/// when it is whole and its hash is right.
 ///
-/// The file begins as what an earlier attempt has left, or as a copy of the old replica. It stays when the connection breaks, so the next
-/// attempt sends only what is missing. Crash argument: as for `MirrorImage`.
+/// The file begins as what an earlier attempt has left, or as a copy of the old replica. It stays when the connection breaks, so
+/// the next attempt sends only what is missing. Crash argument: as for `MirrorImage`.
 final class ImageReceiver {
     let image: Frame.Image
     let path: String
@@ -171,7 +174,9 @@ final class ImageReceiver {
     }
 
     /// Hands over the places of a stretch of the payload, in order.
-    private func forEachPlace(_ offset: Int, _ count: Int, _ body: (_ position: Int, _ at: Int, _ count: Int) throws -> Void) rethrows {
+    private func forEachPlace(_ offset: Int, _ count: Int, _ body: (_ position: Int, _ at: Int, _ count: Int) throws -> Void)
+        rethrows
+    {
         var low = 0, high = starts.count
         while low < high {
             let middle = (low + high) / 2
@@ -230,7 +235,8 @@ final class ImageReceiver {
         guard piece.offset <= total, piece.plainByteCount <= total - piece.offset else {
             throw FrameError.malformed("a piece of \(piece.plainByteCount) bytes at \(piece.offset) of \(total)")
         }
-        let plain = piece.isCompressed
+        let plain =
+            piece.isCompressed
             ? try piece.bytes.withUnsafeBytes { try compressor.decompress($0, byteCount: piece.plainByteCount) } : piece.bytes
         try plain.withUnsafeBytes { bytes in
             try forEachPlace(piece.offset, bytes.count) { position, at, count in

@@ -26,10 +26,13 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
             let (authority, path) = try Self.split(text, "ssh://")
             let at = authority.lastIndex(of: "@")
             let user = at.map { String(authority[...$0]) } ?? ""
-            let (host, port) = try Self.hostAndPort(String(authority[(at.map { authority.index(after: $0) } ?? authority.startIndex)...]), text)
+            let (host, port) = try Self.hostAndPort(
+                String(authority[(at.map { authority.index(after: $0) } ?? authority.startIndex)...]), text)
             if path.isEmpty { throw WireError.badConfiguration("\(text): the path of a file is missing: ssh://host/path") }
             // A destination that looks like an option would be one.
-            if user.hasPrefix("-") || host.hasPrefix("-") { throw WireError.badConfiguration("\(text): a host cannot begin with a dash") }
+            if user.hasPrefix("-") || host.hasPrefix("-") {
+                throw WireError.badConfiguration("\(text): a host cannot begin with a dash")
+            }
             self = .ssh(destination: user + host, port: port, path: path.hasPrefix("~/") ? String(path.dropFirst(2)) : "/" + path)
         } else {
             self = .file(text)
@@ -49,7 +52,9 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
             host = text[text.index(after: text.startIndex)..<end]
             let rest = text[text.index(after: end)...]
             if !rest.isEmpty { port = rest.dropFirst() }
-            if !rest.isEmpty && !rest.hasPrefix(":") { throw WireError.badConfiguration("\(whole): '\(rest)' behind the address") }
+            if !rest.isEmpty && !rest.hasPrefix(":") {
+                throw WireError.badConfiguration("\(whole): '\(rest)' behind the address")
+            }
         } else if let colon = text.lastIndex(of: ":") {
             (host, port) = (text[..<colon], text[text.index(after: colon)...])
             if host.contains(":") { throw WireError.badConfiguration("\(whole): put an IPv6 address in brackets") }
@@ -66,7 +71,8 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .file(let path): path
         case .server(let host, let port, let name): "realm://\(host.contains(":") ? "[\(host)]" : host):\(port)/\(name)"
-        case .ssh(let destination, let port, let path): "ssh://\(destination)\(port.map { ":\($0)" } ?? "")/\(path.hasPrefix("/") ? String(path.dropFirst()) : "~/" + path)"
+        case .ssh(let destination, let port, let path):
+            "ssh://\(destination)\(port.map { ":\($0)" } ?? "")/\(path.hasPrefix("/") ? String(path.dropFirst()) : "~/" + path)"
         }
     }
 }
@@ -100,7 +106,8 @@ struct WireConnector {
             return
         }
         guard let tls = options.tls else {
-            throw WireError.badConfiguration("\(endpoint): name a certificate with --cert, --key and --ca, or a shared secret with --psk-file")
+            throw WireError.badConfiguration(
+                "\(endpoint): name a certificate with --cert, --key and --ca, or a shared secret with --psk-file")
         }
         context = try TLSContext(tls, isServer: false)
     }
@@ -126,7 +133,9 @@ struct WireConnector {
             let frame = try channel.next(milliseconds: 60_000)
             guard case .welcome(let welcome) = frame else { throw channel.unexpected(frame) }
             guard welcome.version == Frame.version else {
-                throw WireError.refused(peer: channel.peer, code: .version, reason: "it speaks version \(welcome.version) of the protocol, we speak \(Frame.version)")
+                throw WireError.refused(
+                    peer: channel.peer, code: .version,
+                    reason: "it speaks version \(welcome.version) of the protocol, we speak \(Frame.version)")
             }
             return (channel, welcome)
         } catch {
@@ -141,8 +150,11 @@ struct WireConnector {
         let descriptor: Int32
         do {
             descriptor = try SystemCalls.connect(
-                to: SystemCalls.addresses(host: host, port: port), milliseconds: options.connectMilliseconds, isStopped: isStopped)
-        } catch let error as SystemError { throw WireError.unreachable(peer: peer, reason: error.reason) } catch let error as SystemCalls.NameError {
+                to: SystemCalls.addresses(host: host, port: port), milliseconds: options.connectMilliseconds, isStopped: isStopped
+            )
+        } catch let error as SystemError { throw WireError.unreachable(peer: peer, reason: error.reason) } catch let error
+            as SystemCalls.NameError
+        {
             throw WireError.unreachable(peer: peer, reason: error.reason)
         }
         let stream = try TLSStream(descriptor, context, host: host, peer: peer)
@@ -153,7 +165,9 @@ struct WireConnector {
         return stream
     }
 
-    private func spawn(_ destination: String, _ port: UInt16?, _ path: String, _ direction: Frame.Direction) throws -> any ByteStream {
+    private func spawn(_ destination: String, _ port: UInt16?, _ path: String, _ direction: Frame.Direction) throws
+        -> any ByteStream
+    {
         var words = options.sshProgram
         if let port { words += ["-p", String(port)] }
         words += [destination, options.remoteProgram, direction == .push ? "receive" : "send"]
@@ -175,7 +189,9 @@ enum SpawnedProgram {
                 SystemCalls.close(toChild.reading)
                 SystemCalls.close(fromChild.writing)
             }
-            for descriptor in [toChild.reading, toChild.writing, fromChild.reading, fromChild.writing] { try SystemCalls.setCloseOnExec(descriptor) }
+            for descriptor in [toChild.reading, toChild.writing, fromChild.reading, fromChild.writing] {
+                try SystemCalls.setCloseOnExec(descriptor)
+            }
             var actions = posix_spawn_file_actions_t()
             posix_spawn_file_actions_init(&actions)
             defer { posix_spawn_file_actions_destroy(&actions) }
@@ -184,7 +200,8 @@ enum SpawnedProgram {
             var attributes = posix_spawnattr_t()
             posix_spawnattr_init(&attributes)
             defer { posix_spawnattr_destroy(&attributes) }
-            // The program gets the signals' usual meanings, and none of those that the terminal sends to us: we tell it by its input.
+            // The program gets the signals' usual meanings, and none of those that the terminal sends to us: we tell it by its
+            // input.
             var pipes = sigset_t(), nothing = sigset_t()
             sigemptyset(&nothing)
             sigemptyset(&pipes)

@@ -24,7 +24,9 @@ public enum MirrorRun {
                 source: from, name: name, label: label("mirror to", name), options: options,
                 sink: {
                     let stop = StopFlag()
-                    return RemoteSink(name: name, options: options, stop: stop) { try connector.greet(hello) { stop.isStopped() }.0 }
+                    return RemoteSink(name: name, options: options, stop: stop) {
+                        try connector.greet(hello) { stop.isStopped() }.0
+                    }
                 }, onStatus: onStatus, control: control
             ).run()
         case (_, .file(let to)):
@@ -39,7 +41,8 @@ public enum MirrorRun {
 
     /// Without what a message cannot carry.
     static func plainText(_ text: String) -> String {
-        let scalars = text.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "?" : $0 } as [Unicode.Scalar]
+        let scalars =
+            text.unicodeScalars.map { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) ? "?" : $0 } as [Unicode.Scalar]
         return String(decoding: String(String.UnicodeScalarView(scalars)).utf8.prefix(Frame.textByteCountMax - 4), as: UTF8.self)
     }
 }
@@ -66,7 +69,8 @@ final class PullMirror {
     private var heard: Int64?
 
     init(
-        _ connector: WireConnector, _ destination: String, _ options: Mirror.Options, onStatus: @escaping (MirrorFollower.Status) -> Void,
+        _ connector: WireConnector, _ destination: String, _ options: Mirror.Options,
+        onStatus: @escaping (MirrorFollower.Status) -> Void,
         control: @escaping MirrorFollower.Control
     ) {
         self.connector = connector
@@ -86,8 +90,11 @@ final class PullMirror {
                 if try receive(writer) { return }
                 pause = Pause()
             } catch let error where isTransient(error) {
-                // A way that has carried something, or has stood for some time, is tried again at once: only what fails in a row waits ever longer.
-                if stepCount + imageCount > before || SystemCalls.monotonicNanoseconds() - begin > Self.steadyNanoseconds { pause = Pause() }
+                // A way that has carried something, or has stood for some time, is tried again at once: only what fails in a row
+                // waits ever longer.
+                if stepCount + imageCount > before || SystemCalls.monotonicNanoseconds() - begin > Self.steadyNanoseconds {
+                    pause = Pause()
+                }
                 let text = "\(error)"
                 if waitsFor != text { options.onMessage(text) }
                 waitsFor = text

@@ -5,9 +5,9 @@ import SystemCalls
 
 /// Serves the files below a folder to clients that prove who they are: takes replicas in, and gives sources out.
 ///
-/// A thread for each client. Limits: clients that have not proved who they are may be so many at once, and so long; where one more comes, the
-/// one that has waited longest goes, so that whoever fills the places keeps nobody out who is honest and quick. Of the others there may be
-/// `connectionsMax`.
+/// A thread for each client. Limits: clients that have not proved who they are may be so many at once, and so long; where one
+/// more comes, the one that has waited longest goes, so that whoever fills the places keeps nobody out who is honest and quick.
+/// Of the others there may be `connectionsMax`.
 public final class MirrorServer: Sendable {
     public struct Options: Sendable {
         /// Host and port to listen at, "host:port", "[::]:port", ":port" for all addresses of the machine; port 0 for a free one.
@@ -74,10 +74,14 @@ public final class MirrorServer: Sendable {
     public init(_ options: Options) throws {
         self.options = options
         let context = try TLSContext(options.tls, isServer: true)
-        guard let resolved = realpath(options.root, nil) else { throw WireError.badConfiguration("\(options.root): \(String(cString: strerror(errno)))") }
+        guard let resolved = realpath(options.root, nil) else {
+            throw WireError.badConfiguration("\(options.root): \(String(cString: strerror(errno)))")
+        }
         root = String(cString: resolved)
         free(resolved)
-        guard (try? SystemCalls.status(path: root))?.isDirectory == true else { throw WireError.badConfiguration("\(options.root): is no folder") }
+        guard (try? SystemCalls.status(path: root))?.isDirectory == true else {
+            throw WireError.badConfiguration("\(options.root): is no folder")
+        }
         state = Mutex(State(rights: try options.rightsFile.map(ServerRights.read) ?? .all, context: context))
         let (host, port) = try MirrorEndpoint.hostAndPort(options.address, options.address)
         var open: [Int32] = []
@@ -92,7 +96,9 @@ public final class MirrorServer: Sendable {
             stopEvent = try SystemCalls.makeEventDescriptor()
         } catch {
             open.forEach { SystemCalls.close($0) }
-            if let error = error as? SystemCalls.NameError { throw WireError.badConfiguration("\(options.address): \(error.reason)") }
+            if let error = error as? SystemCalls.NameError {
+                throw WireError.badConfiguration("\(options.address): \(error.reason)")
+            }
             throw error
         }
         listeners = open
@@ -120,7 +126,9 @@ public final class MirrorServer: Sendable {
             case .reload: reload()
             case .status:
                 let count = clientCount
-                onStatus("serving \(root) at \(addresses.joined(separator: ", ")): \(count.all) clients, \(count.strangers) of them not known yet")
+                onStatus(
+                    "serving \(root) at \(addresses.joined(separator: ", ")): \(count.all) clients, \(count.strangers) of them not known yet"
+                )
             case nil: break
             }
             for listener in listeners {
@@ -133,7 +141,8 @@ public final class MirrorServer: Sendable {
         }
     }
 
-    /// Reads all files anew, and ends the connections of those who would not be let in any more. With an error in one of them all stays as it was.
+    /// Reads all files anew, and ends the connections of those who would not be let in any more. With an error in one of them all
+    /// stays as it was.
     private func reload() {
         do {
             let rights = try options.rightsFile.map(ServerRights.read) ?? .all
@@ -146,7 +155,9 @@ public final class MirrorServer: Sendable {
             }
             options.onMessage("certificates and rights were read again")
             context.revocations?.warnings.forEach { options.onMessage($0) }
-            if !ended.isEmpty { options.onMessage("cut off, not being let in any more: \(Set(ended).sorted().joined(separator: ", "))") }
+            if !ended.isEmpty {
+                options.onMessage("cut off, not being let in any more: \(Set(ended).sorted().joined(separator: ", "))")
+            }
         } catch { options.onMessage("certificates and rights stay as they were: \(error)") }
     }
 
@@ -237,7 +248,9 @@ public final class MirrorServer: Sendable {
                     // The rules may have changed since it was let in.
                     return state.connections[number].map { Self.isWelcome($0, state.rights, state.context) } ?? false
                 }
-                if !isWelcome { throw WireError.refused(peer: started, code: .notAllowed, reason: "\(client) is not let in any more") }
+                if !isWelcome {
+                    throw WireError.refused(peer: started, code: .notAllowed, reason: "\(client) is not let in any more")
+                }
                 if right == .push { replaceOlder(number, client, path) }
             }
             options.onMessage("\(name): gone")
@@ -249,7 +262,9 @@ public final class MirrorServer: Sendable {
 
     /// A client that comes again has lost its connection, whether we have noticed or not.
     private func replaceOlder(_ number: Int, _ client: String, _ path: String) {
-        let isOlder = { (entry: (key: Int, value: Connection)) in entry.key != number && entry.value.client == client && entry.value.path == path }
+        let isOlder = { (entry: (key: Int, value: Connection)) in
+            entry.key != number && entry.value.client == client && entry.value.path == path
+        }
         let hadOlder = state.withLock { state in
             state.connections[number]?.path = path
             let older = state.connections.filter(isOlder)

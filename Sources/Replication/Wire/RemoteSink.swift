@@ -4,8 +4,8 @@ import SystemCalls
 
 /// The sender's side of the wire: a replica at the other end of a stream.
 ///
-/// One message is under way at a time: a step is sent when the one before was acknowledged, so that V1 and V2 are all that the source
-/// holds, and a slow receiver makes steps larger instead of more. TCP, or the pipe, holds back a sender that is too fast.
+/// One message is under way at a time: a step is sent when the one before was acknowledged, so that V1 and V2 are all that the
+/// source holds, and a slow receiver makes steps larger instead of more. TCP, or the pipe, holds back a sender that is too fast.
 final class RemoteSink: MirrorSink {
     let name: String
     private let open: () throws -> FrameChannel
@@ -27,7 +27,10 @@ final class RemoteSink: MirrorSink {
     private let stop: StopFlag?
 
     /// - Parameter open: makes a channel over which the receiver has been greeted.
-    init(name: String, options: Mirror.Options, closesChannel: Bool = true, stop: StopFlag? = nil, open: @escaping () throws -> FrameChannel) {
+    init(
+        name: String, options: Mirror.Options, closesChannel: Bool = true, stop: StopFlag? = nil,
+        open: @escaping () throws -> FrameChannel
+    ) {
         self.name = name
         self.options = options
         self.closesChannel = closesChannel
@@ -91,10 +94,12 @@ final class RemoteSink: MirrorSink {
         let ranges = try held.extents().usedRanges()
         let digest = try withExtendedLifetime(held) { try Applier.digest(held.memory, ranges) }
         try channel.send(.check(Frame.Check(snapshot: held.snapshot, digest: digest, ranges: ranges)))
-        guard let frame = try answer({ [isStopped] milliseconds, _ in
-            _ = Waiting.poll(channel.descriptor, POLLIN, milliseconds: milliseconds)
-            return !isStopped()
-        }) else { throw WireError.stopped }
+        guard
+            let frame = try answer({ [isStopped] milliseconds, _ in
+                _ = Waiting.poll(channel.descriptor, POLLIN, milliseconds: milliseconds)
+                return !isStopped()
+            })
+        else { throw WireError.stopped }
         guard case .checked(let checked) = frame else { throw channel.unexpected(frame) }
         if checked.isEqual { line = checked.line }
         return checked.isEqual
@@ -103,14 +108,18 @@ final class RemoteSink: MirrorSink {
     func replace(with held: HeldSnapshot, source: SystemCalls.Status, pause: (Int32, Obstacle?) throws -> Bool) throws -> Bool {
         let channel = try opened()
         let extents: FreeExtents
-        do { extents = try held.extents() } catch let error as FormatError { throw MirrorError.sourceDamaged(source: name, reason: "\(error)") }
+        do { extents = try held.extents() } catch let error as FormatError {
+            throw MirrorError.sourceDamaged(source: name, reason: "\(error)")
+        }
         var image = ImageSender(held, extents, options, compressor)
         try channel.send(.image(Frame.Image(head: image.head, ranges: image.ranges)))
         KillPoint.reach("wire.image-announced")
         while true {
             guard let frame = try answer(pause) else { return false }
             guard case .have(let have) = frame else { throw channel.unexpected(frame) }
-            guard have.first == image.theirs.count, image.theirs.count + have.hashes.count <= image.blockCount else { throw channel.unexpected(frame) }
+            guard have.first == image.theirs.count, image.theirs.count + have.hashes.count <= image.blockCount else {
+                throw channel.unexpected(frame)
+            }
             image.theirs += have.hashes
             if have.isLast { break }
         }
@@ -119,10 +128,13 @@ final class RemoteSink: MirrorSink {
         return try acknowledged(held.snapshot, MirrorLine(lineage: image.head.lineage, sequence: 0, chain: chain), pause)
     }
 
-    private func acknowledged(_ snapshot: Snapshot, _ next: MirrorLine, _ pause: (Int32, Obstacle?) throws -> Bool) throws -> Bool {
+    private func acknowledged(_ snapshot: Snapshot, _ next: MirrorLine, _ pause: (Int32, Obstacle?) throws -> Bool) throws -> Bool
+    {
         let channel = try opened()
         guard let frame = try answer(pause) else { return false }
-        guard case .acknowledgement(let theirs, let chain) = frame, theirs == snapshot, chain == next.chain else { throw channel.unexpected(frame) }
+        guard case .acknowledgement(let theirs, let chain) = frame, theirs == snapshot, chain == next.chain else {
+            throw channel.unexpected(frame)
+        }
         line = next
         KillPoint.reach("wire.acknowledged")
         return true
@@ -139,9 +151,10 @@ final class RemoteSink: MirrorSink {
         payload.reserveCapacity(step.byteCount)
         try step.forEachRange { payload += $1 }
         let segment = Segment(head: step.head(following: line, seen: seen), ranges: step.ranges, payload: payload)
-        let lists = try step.parentHeld.map { held in
-            try withExtendedLifetime(held) { try FreeExtents.prefix(memory: held.memory, snapshot: held.snapshot) }
-        } ?? []
+        let lists =
+            try step.parentHeld.map { held in
+                try withExtendedLifetime(held) { try FreeExtents.prefix(memory: held.memory, snapshot: held.snapshot) }
+            } ?? []
         let encoded = try segment.encoded(compressor: compressor, prefix: (.listsPrefix, lists))
         KillPoint.reach("wire.step-made")
         var at = 0
@@ -151,7 +164,8 @@ final class RemoteSink: MirrorSink {
             at = end
         }
         KillPoint.reach("wire.step-sent")
-        return try acknowledged(step.this, MirrorLine(lineage: line.lineage, sequence: line.sequence + 1, chain: segment.head.chain), pause)
+        return try acknowledged(
+            step.this, MirrorLine(lineage: line.lineage, sequence: line.sequence + 1, chain: segment.head.chain), pause)
     }
 
     func look(newest: UInt64) throws -> Bool {
@@ -166,7 +180,9 @@ final class RemoteSink: MirrorSink {
         if now - channel.lastHeard > Int64(FrameChannel.silenceSecondsMax) * 1_000_000_000 {
             throw WireError.silent(peer: channel.peer, seconds: FrameChannel.silenceSecondsMax)
         }
-        if now - max(channel.lastSent, channel.lastHeard) >= Int64(FrameChannel.keepAliveSeconds) * 999_000_000 { try channel.send(.ping(newest)) }
+        if now - max(channel.lastSent, channel.lastHeard) >= Int64(FrameChannel.keepAliveSeconds) * 999_000_000 {
+            try channel.send(.ping(newest))
+        }
         return true
     }
 }

@@ -4,8 +4,8 @@ import SystemCalls
 
 /// The receiver's side of the wire: puts what comes into a replica on this machine.
 ///
-/// What comes is checked before it is believed: frames by their parser, segments by their checksums and by the chain that must begin
-/// where the replica stands, images by their hash. Used by one thread.
+/// What comes is checked before it is believed: frames by their parser, segments by their checksums and by the chain that must
+/// begin where the replica stands, images by their hash. Used by one thread.
 final class ReplicaReceiver {
     private let channel: FrameChannel
     private let writer: ReplicaWriter
@@ -21,7 +21,10 @@ final class ReplicaReceiver {
     private var stopped = false
     var version: UInt64 { current?.snapshot.version ?? 0 }
 
-    init(_ channel: FrameChannel, _ writer: ReplicaWriter, onStatus: @escaping () -> Void = {}, control: @escaping MirrorFollower.Control) {
+    init(
+        _ channel: FrameChannel, _ writer: ReplicaWriter, onStatus: @escaping () -> Void = {},
+        control: @escaping MirrorFollower.Control
+    ) {
         self.channel = channel
         self.writer = writer
         self.onStatus = onStatus
@@ -57,7 +60,9 @@ final class ReplicaReceiver {
                 switch frame {
                 case .ping(let version):
                     sourceVersion = version
-                    if current != nil, writer.wasReplaced { throw WireError.closed(peer: writer.path, reason: "the replica was removed or replaced") }
+                    if current != nil, writer.wasReplaced {
+                        throw WireError.closed(peer: writer.path, reason: "the replica was removed or replaced")
+                    }
                     try channel.send(.pong)
                 case .check(let check): try answer(check)
                 case .image(let image):
@@ -65,7 +70,8 @@ final class ReplicaReceiver {
                     try receive(image)
                 case .segment(let isLast, let bytes):
                     guard segment.count + bytes.count <= Wire.encodedByteCountMax else {
-                        throw WireError.tooLarge(peer: channel.peer, byteCount: segment.count + bytes.count, limit: Wire.encodedByteCountMax)
+                        throw WireError.tooLarge(
+                            peer: channel.peer, byteCount: segment.count + bytes.count, limit: Wire.encodedByteCountMax)
                     }
                     segment += bytes
                     if isLast {
@@ -154,14 +160,17 @@ final class ReplicaReceiver {
         let segment = try bytes.withUnsafeBytes { bytes in
             let head = try SegmentHead(bytes)
             guard !head.flags.contains(.image), head.parent == current.snapshot, head.lineage == current.line.lineage,
-                  head.sequence == current.line.sequence + 1, head.parentChain == current.line.chain else {
+                head.sequence == current.line.sequence + 1, head.parentChain == current.line.chain
+            else {
                 throw WireError.malformed(peer: channel.peer, reason: "a step that does not begin where the replica stands")
             }
             guard head.plainByteCount <= Wire.segmentByteCountMax else {
                 throw WireError.tooLarge(peer: channel.peer, byteCount: head.plainByteCount, limit: Wire.segmentByteCountMax)
             }
             return try Segment(encoded: bytes, compressor: compressor) { head in
-                guard head.flags.isDisjoint(with: .payloadPrefix) else { throw SegmentError.malformed("compressed against what is not kept here") }
+                guard head.flags.isDisjoint(with: .payloadPrefix) else {
+                    throw SegmentError.malformed("compressed against what is not kept here")
+                }
                 return try applier.listsPrefix(head.parent)
             }
         }
@@ -214,7 +223,8 @@ final class ReplicaReceiver {
 
     private func install(_ receiver: ImageReceiver, _ standing: Mirror.Standing, _ chain: Digest) throws {
         let head = receiver.image.head
-        var state = MirrorState(source: writer.source, device: 0, inode: 0, lineage: head.lineage, snapshot: head.this, mode: .follow)
+        var state = MirrorState(
+            source: writer.source, device: 0, inode: 0, lineage: head.lineage, snapshot: head.this, mode: .follow)
         state.chain = chain
         state.time = head.time
         state.replaced = writer.replacedSnapshot

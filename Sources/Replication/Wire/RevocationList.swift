@@ -25,8 +25,8 @@ final class PeerCertificate: @unchecked Sendable {
 
 /// Certificates that are not believed any more, though an authority has signed them and their time is not over.
 ///
-/// A file of either or both: lists that the authority has signed (CRLs, in PEM form), and lines with the SHA-256 of a certificate, as 64 hex
-/// digits with or without colons, alone or behind `sha256 Fingerprint=`; `#` begins a comment.
+/// A file of either or both: lists that the authority has signed (CRLs, in PEM form), and lines with the SHA-256 of a
+/// certificate, as 64 hex digits with or without colons, alone or behind `sha256 Fingerprint=`; `#` begins a comment.
 final class RevocationList: @unchecked Sendable {
     // Sendable: nothing changes after it was read.
     private var fingerprints: Set<Digest> = []
@@ -45,7 +45,9 @@ final class RevocationList: @unchecked Sendable {
         defer { authorities.forEach { X509_free($0) } }
         try readLists(bytes, path, authorities)
         var isInside = false
-        for (number, line) in String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        for (number, line) in String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            .enumerated()
+        {
             if line.hasPrefix("-----BEGIN") { isInside = true }
             defer { if line.hasPrefix("-----END") { isInside = false } }
             if isInside { continue }
@@ -54,7 +56,8 @@ final class RevocationList: @unchecked Sendable {
             let digits = text.filter { $0 != ":" && !$0.isWhitespace }
             if digits.isEmpty { continue }
             guard digits.utf8.allSatisfy({ isxdigit(Int32($0)) != 0 }), let digest = Digest(hexadecimal: digits) else {
-                throw WireError.badConfiguration("\(path): line \(number + 1): '\(line.prefix(80))' is no SHA-256 of a certificate, and no list begins there")
+                throw WireError.badConfiguration(
+                    "\(path): line \(number + 1): '\(line.prefix(80))' is no SHA-256 of a certificate, and no list begins there")
             }
             fingerprints.insert(digest)
         }
@@ -69,7 +72,8 @@ final class RevocationList: @unchecked Sendable {
         let issuer = X509_get_issuer_name(certificate.pointer)
         return lists.contains { list in
             var entry: OpaquePointer?
-            return X509_NAME_cmp(X509_CRL_get_issuer(list), issuer) == 0 && X509_CRL_get0_by_cert(list, &entry, certificate.pointer) == 1
+            return X509_NAME_cmp(X509_CRL_get_issuer(list), issuer) == 0
+                && X509_CRL_get0_by_cert(list, &entry, certificate.pointer) == 1
         }
     }
 
@@ -105,15 +109,21 @@ final class RevocationList: @unchecked Sendable {
         while let list = PEM_read_bio_X509_CRL(memory, nil, nil, nil) {
             lists.append(list)
             let issuer = X509_CRL_get_issuer(list)
-            guard authorities.contains(where: { authority in
-                X509_NAME_cmp(X509_get_subject_name(authority), issuer) == 0 && X509_CRL_verify(list, X509_get0_pubkey(authority)) == 1
-            }) else { throw WireError.badConfiguration("\(path): list \(lists.count) was not signed by the authority") }
+            guard
+                authorities.contains(where: { authority in
+                    X509_NAME_cmp(X509_get_subject_name(authority), issuer) == 0
+                        && X509_CRL_verify(list, X509_get0_pubkey(authority)) == 1
+                })
+            else { throw WireError.badConfiguration("\(path): list \(lists.count) was not signed by the authority") }
             if let until = X509_CRL_get0_nextUpdate(list), X509_cmp_current_time(until) < 0 {
                 warnings.append("\(path): list \(lists.count) is out of date; it is used all the same")
             }
         }
         // What begins like a list must have been one.
         let beginnings = String(decoding: bytes, as: UTF8.self).split(separator: "\n").count { $0.hasPrefix("-----BEGIN") }
-        guard beginnings == lists.count else { throw WireError.badConfiguration("\(path): holds something that begins with -----BEGIN and is no list of revoked certificates") }
+        guard beginnings == lists.count else {
+            throw WireError.badConfiguration(
+                "\(path): holds something that begins with -----BEGIN and is no list of revoked certificates")
+        }
     }
 }

@@ -11,10 +11,11 @@ import SystemCalls
 /// admin      push,pull,force   **
 /// *          pull              public/**
 /// ```
-/// CLIENT is the common name of a certificate, or the name of a shared secret; `*` stands for every client. RIGHTS are `push` (carry a file
-/// here), `pull` (carry one away) and `force` (replace what stands there and is no replica of the client's source), and `rate=SIZE`, such as
-/// `push,rate=5M`, holds the client to so many bytes a second where this is the first line that allows what it does. In NAMES, `*` stands for
-/// any letters but `/`, `**` for any letters, `?` for one letter. What no line allows is not allowed.
+/// CLIENT is the common name of a certificate, or the name of a shared secret; `*` stands for every client. RIGHTS are `push`
+/// (carry a file here), `pull` (carry one away) and `force` (replace what stands there and is no replica of the client's source),
+/// and `rate=SIZE`, such as `push,rate=5M`, holds the client to so many bytes a second where this is the first line that allows
+/// what it does. In NAMES, `*` stands for any letters but `/`, `**` for any letters, `?` for one letter. What no line allows is
+/// not allowed.
 public struct ServerRights: Sendable, Equatable {
     public enum Right: String, Sendable, CaseIterable { case push, pull, force }
 
@@ -45,13 +46,16 @@ public struct ServerRights: Sendable, Equatable {
             for word in words[1].split(separator: ",") {
                 if word.hasPrefix("rate=") {
                     guard let rate = Self.rate(word.dropFirst(5)) else {
-                        throw problem("'\(word)' is no rate of at least \(Self.rateMin / 1024)K; write it like rate=500K or rate=5M")
+                        throw problem(
+                            "'\(word)' is no rate of at least \(Self.rateMin / 1024)K; write it like rate=500K or rate=5M")
                     }
                     bytesPerSecond = rate
                     continue
                 }
                 guard let right = Right(rawValue: String(word)) else {
-                    throw problem("'\(word)' is no right; there are \(Right.allCases.map(\.rawValue).joined(separator: ", ")) and rate=SIZE")
+                    throw problem(
+                        "'\(word)' is no right; there are \(Right.allCases.map(\.rawValue).joined(separator: ", ")) and rate=SIZE"
+                    )
                 }
                 rights.insert(right)
             }
@@ -74,13 +78,14 @@ public struct ServerRights: Sendable, Equatable {
 
     private static func rate(_ text: Substring) -> Int? {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
-        let shift: Int? = switch text.dropFirst(digits.count).uppercased() {
-        case "": 0
-        case "K": 10
-        case "M": 20
-        case "G": 30
-        default: nil
-        }
+        let shift: Int? =
+            switch text.dropFirst(digits.count).uppercased() {
+            case "": 0
+            case "K": 10
+            case "M": 20
+            case "G": 30
+            default: nil
+            }
         guard let shift, let number = Int(digits), number <= Int.max >> shift, number << shift >= rateMin else { return nil }
         return number << shift
     }
@@ -92,7 +97,8 @@ public struct ServerRights: Sendable, Equatable {
 
     private func rule(_ right: Right, _ client: String, _ name: String) -> Rule? {
         rules.first { rule in
-            (rule.client == "*" || rule.client == client) && rule.rights.contains(right) && rule.patterns.contains { Self.matches($0, name) }
+            (rule.client == "*" || rule.client == client) && rule.rights.contains(right)
+                && rule.patterns.contains { Self.matches($0, name) }
         }
     }
 
@@ -106,8 +112,12 @@ public struct ServerRights: Sendable, Equatable {
                 if rest.first == UInt8(ascii: "*") {
                     rest.removeFirst()
                     parts.append(.all)
-                } else { parts.append(.some) }
-            } else { parts.append(byte == UInt8(ascii: "?") ? .one : .letter(byte)) }
+                } else {
+                    parts.append(.some)
+                }
+            } else {
+                parts.append(byte == UInt8(ascii: "?") ? .one : .letter(byte))
+            }
         }
         /// Places that can be reached without a letter.
         func closed(_ places: [Bool]) -> [Bool] {
@@ -151,15 +161,22 @@ enum ServedName {
     /// - Parameter makesFolders: make those on the way that are missing.
     /// - Throws: `WireError.refused` with `.badName` or `.notFound`.
     static func path(_ name: String, below root: String, makesFolders: Bool) throws -> String {
-        func refusal(_ code: WireCode, _ reason: String) -> WireError { .refused(peer: "this server", code: code, reason: reason) }
+        func refusal(_ code: WireCode, _ reason: String) -> WireError {
+            .refused(peer: "this server", code: code, reason: reason)
+        }
         let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard !name.isEmpty, name.utf8.count <= Frame.nameByteCountMax else { throw refusal(.badName, "'\(name)' cannot be the name of a file here") }
+        guard !name.isEmpty, name.utf8.count <= Frame.nameByteCountMax else {
+            throw refusal(.badName, "'\(name)' cannot be the name of a file here")
+        }
         for part in parts {
             guard !part.isEmpty, part != ".", part != "..", part.utf8.count <= componentByteCountMax,
-                  !part.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+                !part.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
+            else {
                 throw refusal(.badName, "'\(name)' leaves the served folder, or cannot be the name of a file")
             }
-            guard !reserved.contains(where: { part.hasSuffix($0) }) else { throw refusal(.badName, "'\(name)' is the name of a side file") }
+            guard !reserved.contains(where: { part.hasSuffix($0) }) else {
+                throw refusal(.badName, "'\(name)' is the name of a side file")
+            }
         }
         var path = root
         for (index, part) in parts.enumerated() {
@@ -169,7 +186,8 @@ enum ServedName {
             do { status = try SystemCalls.linkStatus(path: path) } catch let error as SystemError where error.code == ENOENT {
                 if isLast { break }
                 guard makesFolders else { throw refusal(.notFound, "there is no '\(name)' here") }
-                do { try SystemCalls.makeDirectory(path, mode: 0o750) } catch let error as SystemError where error.code == EEXIST {}
+                do { try SystemCalls.makeDirectory(path, mode: 0o750) } catch let error as SystemError where error.code == EEXIST
+                {}
                 continue
             }
             if status.isSymbolicLink { throw refusal(.badName, "'\(name)' leads through a symbolic link") }
@@ -184,7 +202,8 @@ enum ServedName {
         defer { SystemCalls.close(descriptor) }
         var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
         return withUnsafeMutableBytes(of: &bytes) { space in
-            guard let start = space.baseAddress, let count = try? SystemCalls.read(descriptor, into: space, at: 0, path: path) else { return false }
+            guard let start = space.baseAddress, let count = try? SystemCalls.read(descriptor, into: space, at: 0, path: path)
+            else { return false }
             return count < space.count || FileHeader(start).mnemonic == FileHeader.mnemonic
         }
     }

@@ -68,7 +68,8 @@ final class TLSContext: @unchecked Sendable {
         if isServer {
             SSL_CTX_set_psk_server_callback(context) { connection, identity, buffer, length in
                 guard let stream = TLSStream.of(connection), let identity, let buffer else { return 0 }
-                return stream.secret(named: String(cString: identity), into: UnsafeMutableBufferPointer(start: buffer, count: Int(length)))
+                return stream.secret(
+                    named: String(cString: identity), into: UnsafeMutableBufferPointer(start: buffer, count: Int(length)))
             }
         } else {
             SSL_CTX_set_psk_client_callback(context) { connection, _, identity, identityLength, buffer, length in
@@ -124,11 +125,15 @@ final class TLSContext: @unchecked Sendable {
             func problem(_ reason: String) -> WireError { .badConfiguration("\(path): line \(number + 1): \(reason)") }
             guard let colon = line.firstIndex(of: ":") else { throw problem("it is not of the form NAME:HEX") }
             let name = String(line[..<colon]), digits = Array(line[line.index(after: colon)...].utf8)
-            guard !name.isEmpty, name.utf8.count <= 128, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw problem("the name cannot be") }
+            guard !name.isEmpty, name.utf8.count <= 128, name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                throw problem("the name cannot be")
+            }
             var bytes: [UInt8] = []
             guard digits.count % 2 == 0 else { throw problem("the secret has an odd number of hex digits") }
             for i in stride(from: 0, to: digits.count, by: 2) {
-                guard let byte = UInt8(String(decoding: digits[i...i + 1], as: UTF8.self), radix: 16) else { throw problem("the secret is no hex number") }
+                guard let byte = UInt8(String(decoding: digits[i...i + 1], as: UTF8.self), radix: 16) else {
+                    throw problem("the secret is no hex number")
+                }
                 bytes.append(byte)
             }
             guard (secretByteCountMin...secretByteCountMax).contains(bytes.count) else {

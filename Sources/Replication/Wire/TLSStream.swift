@@ -4,8 +4,8 @@ import SystemCalls
 
 /// TLS 1.3 over a socket.
 ///
-/// The library never sees the socket: it reads and writes memory, and this class carries bytes between memory and socket, so that every wait
-/// is ours and has a limit.
+/// The library never sees the socket: it reads and writes memory, and this class carries bytes between memory and socket, so that
+/// every wait is ours and has a limit.
 final class TLSStream: ByteStream {
     private(set) var peer: String
     let descriptor: Int32
@@ -32,7 +32,8 @@ final class TLSStream: ByteStream {
         self.context = context
         self.peer = peer
         isServer = host == nil
-        guard let connection = SSL_new(context.pointer), let incoming = BIO_new(BIO_s_mem()), let outgoing = BIO_new(BIO_s_mem()) else {
+        guard let connection = SSL_new(context.pointer), let incoming = BIO_new(BIO_s_mem()), let outgoing = BIO_new(BIO_s_mem())
+        else {
             SystemCalls.close(descriptor)
             throw WireError.closed(peer: peer, reason: "out of memory")
         }
@@ -44,7 +45,11 @@ final class TLSStream: ByteStream {
             if X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(connection), host) != 1 {
                 ERR_clear_error()
                 SSL_set1_host(connection, host)
-                host.withCString { _ = SSL_ctrl(connection, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), UnsafeMutableRawPointer(mutating: $0)) }
+                host.withCString {
+                    _ = SSL_ctrl(
+                        connection, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name),
+                        UnsafeMutableRawPointer(mutating: $0))
+                }
             }
         } else {
             SSL_set_accept_state(connection)
@@ -143,7 +148,9 @@ final class TLSStream: ByteStream {
             return .notTrusted(peer: peer, reason: "its certificate: \(text)")
         }
         if Self.trustAlerts.contains(reason) { return .notTrusted(peer: peer, reason: "it does not believe us: \(text)") }
-        if !context.secrets.isEmpty, Self.secretAlerts.contains(reason) { return .notTrusted(peer: peer, reason: "the shared secret is another one: \(text)") }
+        if !context.secrets.isEmpty, Self.secretAlerts.contains(reason) {
+            return .notTrusted(peer: peer, reason: "the shared secret is another one: \(text)")
+        }
         if !isEstablished, isServer { return .notTrusted(peer: peer, reason: text) }
         return .closed(peer: peer, reason: text)
     }

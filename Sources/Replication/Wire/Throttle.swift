@@ -3,7 +3,8 @@ import SystemCalls
 
 /// Holds a connection to so many bytes a second, over a quarter of a second.
 ///
-/// Who receives is slowed down too: what is not read fills the buffers of the system, and those hold back the sender. Used by one thread.
+/// Who receives is slowed down too: what is not read fills the buffers of the system, and those hold back the sender. Used by one
+/// thread.
 struct Throttle {
     let bytesPerSecond: Int
     /// At this time all that has passed would have passed at the rate that is allowed.

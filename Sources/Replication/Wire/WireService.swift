@@ -27,7 +27,10 @@ struct WireService {
     ///   - client: who it is, as it has proved.
     ///   - onStart: told what the client wants, when it is allowed.
     /// - Throws: why it has ended, if not in good order. The client has been told.
-    func serve(_ channel: FrameChannel, client: String, control: @escaping MirrorFollower.Control, onStart: (Frame.Hello, String) throws -> Void = { _, _ in }) throws {
+    func serve(
+        _ channel: FrameChannel, client: String, control: @escaping MirrorFollower.Control,
+        onStart: (Frame.Hello, String) throws -> Void = { _, _ in }
+    ) throws {
         do {
             channel.limit = Frame.helloByteCountMax
             let frame = try channel.next(milliseconds: helloMilliseconds)
@@ -35,7 +38,9 @@ struct WireService {
             channel.limit = Frame.byteCountMax
             let path = try allowedPath(hello, client)
             try onStart(hello, path)
-            let rate = rights?.bytesPerSecond(hello.direction == .push ? .push : .pull, client: client, name: hello.name) ?? bytesPerSecond
+            let rate =
+                rights?.bytesPerSecond(hello.direction == .push ? .push : .pull, client: client, name: hello.name)
+                ?? bytesPerSecond
             channel.throttle = rate.map { Throttle(bytesPerSecond: $0) }
             switch hello.direction {
             case .push: try receive(channel, hello, path, client, control)
@@ -65,7 +70,9 @@ struct WireService {
             throw refusal(.notAllowed, direction == .push ? "files can only be brought here" : "files can only be fetched here")
         }
         if hello.direction == .push, hello.isEncrypted, key == nil, !allowsPlain {
-            throw refusal(.wouldBePlain, "the source is encrypted and the replica here would not be; this side needs --key-file, or --allow-plain")
+            throw refusal(
+                .wouldBePlain,
+                "the source is encrypted and the replica here would not be; this side needs --key-file, or --allow-plain")
         }
         if let path { return path }
         guard let root, let rights else { throw refusal(.notAllowed, "nothing is served here") }
@@ -79,7 +86,8 @@ struct WireService {
     }
 
     private func receive(
-        _ channel: FrameChannel, _ hello: Frame.Hello, _ path: String, _ client: String, _ control: @escaping MirrorFollower.Control
+        _ channel: FrameChannel, _ hello: Frame.Hello, _ path: String, _ client: String,
+        _ control: @escaping MirrorFollower.Control
     ) throws {
         var options = mirror
         options.force = hello.forces
@@ -92,10 +100,12 @@ struct WireService {
     }
 
     private func send(
-        _ channel: FrameChannel, _ hello: Frame.Hello, _ path: String, _ client: String, _ control: @escaping MirrorFollower.Control
+        _ channel: FrameChannel, _ hello: Frame.Hello, _ path: String, _ client: String,
+        _ control: @escaping MirrorFollower.Control
     ) throws {
         guard MirrorImage.exists(path) else {
-            throw WireError.refused(peer: client, code: .notFound, reason: "there is no '\(hello.name.isEmpty ? path : hello.name)' here")
+            throw WireError.refused(
+                peer: client, code: .notFound, reason: "there is no '\(hello.name.isEmpty ? path : hello.name)' here")
         }
         var options = mirror
         options.sourceKey = ServedName.isPlain(path) ? nil : key
@@ -118,7 +128,8 @@ public enum PipeService {
     /// - Parameter path: the replica to write, or the source to read.
     /// - Throws: why it has ended, if not in good order. The other side has been told.
     public static func run(
-        _ direction: Direction, path: String, key: EncryptionKey?, allowsPlain: Bool, options: Mirror.Options, control: @escaping MirrorFollower.Control
+        _ direction: Direction, path: String, key: EncryptionKey?, allowsPlain: Bool, options: Mirror.Options,
+        control: @escaping MirrorFollower.Control
     ) throws {
         signal(SIGPIPE, SIG_IGN)
         var service = WireService()

@@ -124,7 +124,9 @@ extension Memory {
     /// could.
     @inline(never)
     func checkLargeLeaf(_ ref: Int, _ count: Int, isOfBacklinks: Bool) throws {
-        let isPossible = isOfBacklinks ? count / BPlusTree<KeyLeaf>.valuesPerByteMax <= readableByteCount
+        let isPossible =
+            isOfBacklinks
+            ? count / BPlusTree<KeyLeaf>.valuesPerByteMax <= readableByteCount
             : count <= BPlusTree<KeyLeaf>.leafCapacity &+ 8 &* (try payloadByteCount(ref, levels: 2))
         if !isPossible { throw FormatError(ref: ref, "leaf claims \(count) values, for which it has no bytes") }
     }

@@ -1,6 +1,7 @@
 /// Where objects stand among all of their table.
 extension ClusterTree {
-    /// For each of the keys, which ascend as unsigned numbers: how many objects have smaller ones, and whether there is one with the key.
+    /// For each of the keys, which ascend as unsigned numbers: how many objects have smaller ones, and whether there is one with
+    /// the key.
     ///
     /// A few keys are looked up one by one, many in one walk over the leaves. What the file says of the sizes of its nodes is not
     /// checked: positions may be any numbers where it is wrong.
@@ -41,7 +42,8 @@ extension ClusterTree {
     /// Objects in the first `index` children of a node.
     private func size(of node: Node, _ level: Int, before index: Int) throws -> Int {
         if index == 0 { return 0 }
-        // Where all children but the last are full, as after inserting in key order, a product tells. On the highest level it could overflow.
+        // Where all children but the last are full, as after inserting in key order, a product tells. On the highest level it
+        // could overflow.
         if level < ClusterTree.depthMax {
             let last = node.count - 4, full = 1 << (8 * level)
             if try node.tagged(2) &- last * full == size(child(node, last, level - 1), level - 1) { return index * full }

@@ -158,7 +158,9 @@
     static func leafCount(_ memory: Memory, _ node: Node) throws -> Int {
         guard node.hasRefs, node.widthType == 0, node.count > 0 else { throw slotError(node) }
         let first = node.unchecked(0)
-        let n = first & 1 != 0 ? Int(truncatingIfNeeded: UInt64(bitPattern: first) >> 1)
+        let n =
+            first & 1 != 0
+            ? Int(truncatingIfNeeded: UInt64(bitPattern: first) >> 1)
             : try memory.node(Int(truncatingIfNeeded: first)).count
         if n > nodeCapacity { throw FormatError(ref: node.ref, "cluster leaf with \(n) rows") }
         return n
@@ -207,7 +209,8 @@
     }
 
     private func walkReadable(
-        _ node: Node, _ level: Int, _ offset: UInt64, _ budget: inout Int, _ lost: (any Error) -> Void, _ body: (ClusterLeaf) -> Void
+        _ node: Node, _ level: Int, _ offset: UInt64, _ budget: inout Int, _ lost: (any Error) -> Void,
+        _ body: (ClusterLeaf) -> Void
     ) {
         budget -= 1
         if budget < 0 { return lost(FormatError(ref: node.ref, "cluster tree with more nodes than the file can hold")) }
@@ -220,7 +223,9 @@
             let offsets = try childOffsets(node)
             for i in 0..<(node.count - 3) {
                 let o = offsets.map { $0.uncheckedUnsigned(i) } ?? UInt64(i) << UInt64(8 * level)
-                do { walkReadable(try child(node, i, level - 1), level - 1, offset &+ o, &budget, lost, body) } catch { lost(error) }
+                do { walkReadable(try child(node, i, level - 1), level - 1, offset &+ o, &budget, lost, body) } catch {
+                    lost(error)
+                }
             }
         } catch { lost(error) }
     }
@@ -290,7 +295,9 @@
         return try seek(root, depth, 0, UInt64(bitPattern: key.rawValue), &budget)
     }
 
-    private func seek(_ node: Node, _ level: Int, _ offset: UInt64, _ key: UInt64, _ budget: inout Int) throws -> (leaf: ClusterLeaf, row: Int)? {
+    private func seek(_ node: Node, _ level: Int, _ offset: UInt64, _ key: UInt64, _ budget: inout Int) throws -> (
+        leaf: ClusterLeaf, row: Int
+    )? {
         budget -= 1
         if budget < 0 { throw FormatError(ref: node.ref, "cluster tree with more nodes than the file can hold") }
         let relative = key <= offset ? 0 : key &- offset
@@ -302,7 +309,9 @@
         let offsets = try childOffsets(node)
         let children = node.count - 3
         // Before the child that would hold the key there is none; behind it all objects have larger ones.
-        var i = offsets.map { max(0, ClusterTree.upperBound($0, relative) - 1) } ?? Int(min(relative >> UInt64(8 * level), UInt64(children - 1)))
+        var i =
+            offsets.map { max(0, ClusterTree.upperBound($0, relative) - 1) }
+            ?? Int(min(relative >> UInt64(8 * level), UInt64(children - 1)))
         while i < children {
             let o = offsets.map { $0.uncheckedUnsigned(i) } ?? UInt64(i) << UInt64(8 * level)
             if let found = try seek(child(node, i, level - 1), level - 1, offset &+ o, key, &budget) { return found }

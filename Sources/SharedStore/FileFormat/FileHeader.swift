@@ -56,7 +56,8 @@ public struct FileHeader: Equatable, Sendable {
     public var isStreaming: Bool { liveSlot == 0 && topRefs.0 == FileHeader.streamingMark }
 
     public static func == (a: FileHeader, b: FileHeader) -> Bool {
-        a.topRefs == b.topRefs && a.mnemonic == b.mnemonic && a.formats == b.formats && a.reserved == b.reserved && a.flags == b.flags
+        a.topRefs == b.topRefs && a.mnemonic == b.mnemonic && a.formats == b.formats && a.reserved == b.reserved
+            && a.flags == b.flags
     }
 }
 

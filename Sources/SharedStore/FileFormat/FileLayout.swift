@@ -54,7 +54,8 @@ public struct FileLayout: Equatable, Sendable {
         if isStreaming {
             end -= FileHeader.footerByteCount
             if end < FileHeader.byteCount {
-                throw OpenError.tooSmall(path: path, size: physicalSize, minimum: FileHeader.byteCount + FileHeader.footerByteCount)
+                throw OpenError.tooSmall(
+                    path: path, size: physicalSize, minimum: FileHeader.byteCount + FileHeader.footerByteCount)
             }
             try state.pointee.pager?._withUnsafeGuaranteedRef { try $0.prepare(end, fileSize) }
             if base.loadUnaligned(fromByteOffset: end + 8, as: UInt64.self) != FileHeader.footerCookie {

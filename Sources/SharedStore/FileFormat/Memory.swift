@@ -28,8 +28,8 @@ public struct MemoryState {
     }
 }
 
-/// The value lists of enumerated string columns that a write transaction changed (file-format-2 3.6). A `Column` says where the list was
-/// when the column was read; whoever keeps one over a change finds the list here.
+/// The value lists of enumerated string columns that a write transaction changed (file-format-2 3.6). A `Column` says where the
+/// list was when the column was read; whoever keeps one over a change finds the list here.
 final class MovedLists {
     private struct Place: Hashable {
         var table: TableKey
@@ -64,11 +64,13 @@ open class PageSource {
     open func prepare(_ start: Int, _ end: Int) throws {}
     /// Another version is about to be read: whatever was made readable before is checked again at its next touch.
     open func invalidate() {}
-    /// What was read of `[start, end)` is not needed any more. Only where nobody else reads there, and no pointer into it is kept.
+    /// What was read of `[start, end)` is not needed any more. Only where nobody else reads there, and no pointer into it is
+    /// kept.
     open func giveBack(_ start: Int, _ end: Int) {}
 }
 
-/// Which pages are readable as they lie in memory: those whose mark equals the generation. Each access looks, which a call would make dear.
+/// Which pages are readable as they lie in memory: those whose mark equals the generation. Each access looks, which a call would
+/// make dear.
 ///
 /// A mark is stored after the bytes of its page (release); both are loaded before these (acquire).
 struct PageMarks: @unchecked Sendable {
@@ -128,6 +130,7 @@ struct PageMarks: @unchecked Sendable {
     }
     @inline(never) private func unaligned(_ ref: Int) -> FormatError { FormatError(ref: ref, "ref is not a multiple of 8") }
     @inline(never) private func outOfBounds(_ ref: Int, _ length: Int) -> FormatError {
-        FormatError(ref: ref, "node of at least \(length) bytes lies outside the \(state.pointee.fileLimit) bytes of this version")
+        FormatError(
+            ref: ref, "node of at least \(length) bytes lies outside the \(state.pointee.fileLimit) bytes of this version")
     }
 }

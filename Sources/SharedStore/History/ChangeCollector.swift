@@ -47,7 +47,9 @@ public struct ChangeCollector {
     private var target: ChangesetWriter.CollectionIdentity?
 
     /// `tables` nil collects every table.
-    public init(tables: Set<TableKey>? = nil, collections: [ChangesetWriter.CollectionIdentity] = [], collectsAllCollections: Bool = false) {
+    public init(
+        tables: Set<TableKey>? = nil, collections: [ChangesetWriter.CollectionIdentity] = [], collectsAllCollections: Bool = false
+    ) {
         tableFilter = tables
         self.collectsAllCollections = collectsAllCollections
         for c in collections where !(registered[c.table]?[c.object]?.contains(c) ?? false) {
@@ -86,7 +88,9 @@ public struct ChangeCollector {
             }
             if collectsAllCollections {
                 let t = table!
-                for identity in changes.collections.keys where identity.table == t && identity.object == key { changes.collections[identity] = nil }
+                for identity in changes.collections.keys where identity.table == t && identity.object == key {
+                    changes.collections[identity] = nil
+                }
             }
             target = nil
         case .set(let column, let key): try withTable { $0.modify(key, column) }

@@ -52,9 +52,15 @@ public struct ChangesetWriter {
         encode(Int64(key.rawValue))
     }
 
-    public mutating func insertColumn(_ column: ColumnKey, in table: TableKey) { columnChange(ChangesetOpcode.insertColumn, column, table) }
-    public mutating func eraseColumn(_ column: ColumnKey, in table: TableKey) { columnChange(ChangesetOpcode.eraseColumn, column, table) }
-    public mutating func renameColumn(_ column: ColumnKey, in table: TableKey) { columnChange(ChangesetOpcode.renameColumn, column, table) }
+    public mutating func insertColumn(_ column: ColumnKey, in table: TableKey) {
+        columnChange(ChangesetOpcode.insertColumn, column, table)
+    }
+    public mutating func eraseColumn(_ column: ColumnKey, in table: TableKey) {
+        columnChange(ChangesetOpcode.eraseColumn, column, table)
+    }
+    public mutating func renameColumn(_ column: ColumnKey, in table: TableKey) {
+        columnChange(ChangesetOpcode.renameColumn, column, table)
+    }
 
     private mutating func columnChange(_ opcode: UInt8, _ column: ColumnKey, _ table: TableKey) {
         select(table)
@@ -100,10 +106,18 @@ public struct ChangesetWriter {
 
     // MARK: Collections
 
-    public mutating func collectionInsert(_ index: Int, _ identity: CollectionIdentity) { change(ChangesetOpcode.collectionInsert, identity, index) }
-    public mutating func collectionSet(_ index: Int, _ identity: CollectionIdentity) { change(ChangesetOpcode.collectionSet, identity, index) }
-    public mutating func collectionErase(_ index: Int, _ identity: CollectionIdentity) { change(ChangesetOpcode.collectionErase, identity, index) }
-    public mutating func collectionClear(oldCount: Int, _ identity: CollectionIdentity) { change(ChangesetOpcode.collectionClear, identity, oldCount) }
+    public mutating func collectionInsert(_ index: Int, _ identity: CollectionIdentity) {
+        change(ChangesetOpcode.collectionInsert, identity, index)
+    }
+    public mutating func collectionSet(_ index: Int, _ identity: CollectionIdentity) {
+        change(ChangesetOpcode.collectionSet, identity, index)
+    }
+    public mutating func collectionErase(_ index: Int, _ identity: CollectionIdentity) {
+        change(ChangesetOpcode.collectionErase, identity, index)
+    }
+    public mutating func collectionClear(oldCount: Int, _ identity: CollectionIdentity) {
+        change(ChangesetOpcode.collectionClear, identity, oldCount)
+    }
 
     /// `to` is the position after the element was taken out.
     public mutating func collectionMove(from: Int, to: Int, _ identity: CollectionIdentity) {

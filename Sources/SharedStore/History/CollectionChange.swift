@@ -28,7 +28,8 @@ public struct CollectionChange: Equatable, Sendable {
     public init() {}
 
     public var isEmpty: Bool {
-        deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && moves.isEmpty && modifiedSalts.isEmpty && !wasCleared && !ownerWasDeleted
+        deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && moves.isEmpty && modifiedSalts.isEmpty && !wasCleared
+            && !ownerWasDeleted
     }
 
     /// Modified elements by their position in the new collection.
@@ -44,7 +45,9 @@ public struct CollectionChange: Equatable, Sendable {
                 inserted += insertions.ranges[nextInsertion].count
                 nextInsertion += 1
             }
-            while nextDeletion < deletions.ranges.count, deletions.ranges[nextDeletion].lowerBound <= position - inserted + deleted {
+            while nextDeletion < deletions.ranges.count,
+                deletions.ranges[nextDeletion].lowerBound <= position - inserted + deleted
+            {
                 deleted += deletions.ranges[nextDeletion].count
                 nextDeletion += 1
             }

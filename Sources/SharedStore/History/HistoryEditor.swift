@@ -9,7 +9,9 @@ enum HistoryEditor {
     /// Appends `changeset`, which leads to `newVersion`, and drops those that lead to `oldestLive` or to an older version.
     static func append(_ group: GroupEditor, _ changeset: [UInt8], newVersion: UInt64, oldestLive: UInt64) throws {
         let arena = group.arena
-        try group.setTopElement(TopSlot.syncFileIdent, group.topElement(TopSlot.syncFileIdent) == 0 ? Arena.tag(0) : group.topElement(TopSlot.syncFileIdent))
+        try group.setTopElement(
+            TopSlot.syncFileIdent,
+            group.topElement(TopSlot.syncFileIdent) == 0 ? Arena.tag(0) : group.topElement(TopSlot.syncFileIdent))
         try group.setTopElement(TopSlot.historyType, Arena.tag(localType))
         try group.setTopElement(TopSlot.historySchema, Arena.tag(schemaVersion))
         let present = group.topElement(TopSlot.history)
@@ -17,7 +19,9 @@ enum HistoryEditor {
         var root = present == 0 ? try BPlusTreeEditor<ChangesetLeafEditor>.create(arena) : Int(present)
         root = try changeset.withUnsafeBytes {
             // An empty changeset is an empty string, not a null.
-            try BPlusTreeEditor<ChangesetLeafEditor>.append(arena, root, $0.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0)
+            try BPlusTreeEditor<ChangesetLeafEditor>.append(
+                arena, root, $0.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0
+            )
         }
         var count = try BPlusTreeEditor<ChangesetLeafEditor>.count(arena, root)
         // base = newVersion - count; elements up to the oldest live version go, the one just appended stays.

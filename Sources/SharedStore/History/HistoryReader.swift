@@ -31,7 +31,9 @@ public struct HistoryReader {
     ///
     /// - Throws: `HistoryError.trimmed` where the history does not reach back that far.
     public func forEachChangeset(since version: UInt64, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-        guard version >= base, version <= self.version else { throw HistoryError.trimmed(wanted: version, base: base, version: self.version) }
+        guard version >= base, version <= self.version else {
+            throw HistoryError.trimmed(wanted: version, base: base, version: self.version)
+        }
         var position = Int(version - base)
         let tree = try BPlusTree<BinaryLeaf>(memory, root)
         while position < count {

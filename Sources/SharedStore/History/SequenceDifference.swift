@@ -5,7 +5,9 @@ public enum SequenceDifference {
     ///
     /// The kept runs: the equal beginning, then the longest run that is contiguous in both, then the same to the left and
     /// to the right of it. Of an element that stands several times in both as many survive as stand in both, the first ones.
-    public static func compute<Key: Hashable>(old: [Key], new: [Key], isModified: (Key) throws -> Bool) rethrows -> CollectionChange {
+    public static func compute<Key: Hashable>(old: [Key], new: [Key], isModified: (Key) throws -> Bool) rethrows
+        -> CollectionChange
+    {
         var change = CollectionChange()
         // Elements by numbers, and where each stands.
         var numbers: [Key: Int] = Dictionary(minimumCapacity: new.count)
@@ -73,8 +75,8 @@ public enum SequenceDifference {
         return change
     }
 
-    /// Whether a later run takes the place of one of the same length: where it holds fewer modified elements. By the rule of the original
-    /// the later run counts over its own positions, the held one over those that end at its start.
+    /// Whether a later run takes the place of one of the same length: where it holds fewer modified elements. By the rule of the
+    /// original the later run counts over its own positions, the held one over those that end at its start.
     private static func isBetter(_ later: Int, than held: Int, count: Int, _ modified: [Bool]) -> Bool {
         func modifiedCount(_ range: Range<Int>) -> Int {
             range.reduce(0) { $0 + (modified.indices.contains($1) && modified[$1] ? 1 : 0) }
@@ -104,7 +106,8 @@ public enum SequenceDifference {
                     let count = (lengths[j - 1] ?? 0) + 1
                     next[j] = count
                     let start = (old: i - count + 1, new: j - count + 1)
-                    if count > best.count || (count == best.count && isBetter(start.new, than: best.new, count: count, modified)) {
+                    if count > best.count || (count == best.count && isBetter(start.new, than: best.new, count: count, modified))
+                    {
                         best = (start.old, start.new, count)
                     }
                 }

@@ -1,5 +1,5 @@
-/// Answers for single objects whether they count as changed by a step: by themselves, through their links (file-format-3 6.7), or along
-/// key paths (6.8). Used for one step and then dropped; what was found out about an object is remembered.
+/// Answers for single objects whether they count as changed by a step: by themselves, through their links (file-format-3 6.7), or
+/// along key paths (6.8). Used for one step and then dropped; what was found out about an object is remembered.
 final class ChangeCheck {
     let tables: [TableKey: TableChange]
     let group: Group
@@ -25,8 +25,8 @@ final class ChangeCheck {
     /// Whether an object of the class can count as modified at all.
     func mayBeModified(_ table: TableKey) -> Bool { relevant.contains(table) }
 
-    /// Objects among which all of the class are that count as modified by themselves or through their links: found by going backwards from
-    /// what was modified. Nil where these are so many that looking at each object is no worse.
+    /// Objects among which all of the class are that count as modified by themselves or through their links: found by going
+    /// backwards from what was modified. Nil where these are so many that looking at each object is no worse.
     func modificationCandidates(_ table: TableKey) throws -> Set<ObjectKey>? {
         if let known = candidates[table] { return known }
         let found = try findCandidates(table)
@@ -42,7 +42,9 @@ final class ChangeCheck {
         guard let target = try group.table(table) else { return found }
         let wanted = graph.reachable(from: table)
         var budget = max(Self.candidatesMin, target.objectCount / 4)
-        var frontier = tables.filter { wanted.contains($0.key) && !$0.value.modifications.isEmpty }.mapValues { Set($0.modifications.keys) }
+        var frontier = tables.filter { wanted.contains($0.key) && !$0.value.modifications.isEmpty }.mapValues {
+            Set($0.modifications.keys)
+        }
         for _ in 1..<Self.objectsOnPathMax {
             var next: [TableKey: Set<ObjectKey>] = [:]
             for (key, objects) in frontier {
@@ -116,12 +118,16 @@ final class ChangeCheck {
         if change?.insertions.contains(key) == true { return true }
         if let origin = step.origin {
             guard let reading = try group.table(step.table), let row = try reading.find(key),
-                let column = reading.backlinkColumns.first(where: { $0.oppositeTable == origin && $0.oppositeColumn == step.column })
+                let column = reading.backlinkColumns.first(where: {
+                    $0.oppositeTable == origin && $0.oppositeColumn == step.column
+                })
             else { return false }
             for object in try row.backlinks(column) {
                 if rest.isEmpty {
                     guard let change = tables[origin] else { return false }
-                    if change.insertions.contains(object) || change.modifications[object]?.contains(step.column) == true { return true }
+                    if change.insertions.contains(object) || change.modifications[object]?.contains(step.column) == true {
+                        return true
+                    }
                 } else if try isModified(object, along: rest) {
                     return true
                 }

@@ -37,8 +37,8 @@ public enum ObservedSubject {
 
 /// The observers of one session, and what they are told as it goes from version to version.
 ///
-/// The changesets of each step are parsed once, for all observers (file-format-3 6.6). The engine keeps no version: the session's own hold on
-/// its version, from one delivery to the next, is all that is needed. Nothing at all is done while nobody observes.
+/// The changesets of each step are parsed once, for all observers (file-format-3 6.6). The engine keeps no version: the session's
+/// own hold on its version, from one delivery to the next, is all that is needed. Nothing at all is done while nobody observes.
 ///
 /// Belongs to one thread, queue or actor. Calls of the session, in this order:
 /// - `noteCommit` after each commit of its own;
@@ -59,9 +59,10 @@ public final class ObservationEngine {
 
     /// Some callback waits for its first call, or has something to hear.
     public var hasPending: Bool {
-        !ownCommits.isEmpty || observers.contains { observer in
-            observer.callbacks.contains { $0.isActive && (!$0.hasBeenCalled || !$0.pending.isNone) }
-        }
+        !ownCommits.isEmpty
+            || observers.contains { observer in
+                observer.callbacks.contains { $0.isActive && (!$0.hasBeenCalled || !$0.pending.isNone) }
+            }
     }
 
     /// Callbacks are being called.
@@ -71,7 +72,8 @@ public final class ObservationEngine {
 
     /// Observes something. `group` is the session's version, of which `noteCommit` and `advance` have told.
     public func observe(
-        _ subject: ObservedSubject, keyPaths: [ObservedKeyPath]? = nil, in group: Group, _ body: @escaping (ObservedChange) -> Void
+        _ subject: ObservedSubject, keyPaths: [ObservedKeyPath]? = nil, in group: Group,
+        _ body: @escaping (ObservedChange) -> Void
     ) throws -> (observer: Observer, callback: Observer.Callback) {
         try settle(group)
         let observer = try make(subject)
@@ -99,7 +101,9 @@ public final class ObservationEngine {
     private func make(_ subject: ObservedSubject) throws -> Observer {
         if case .object(let table, let key) = subject { return ObjectObserver(table, key) }
         if case .sections(let inner, let keys) = subject {
-            guard let tracker = tracker(inner) else { preconditionFailure("an object has no sections; observe a result in sections") }
+            guard let tracker = tracker(inner) else {
+                preconditionFailure("an object has no sections; observe a result in sections")
+            }
             return SectionsObserver(tracker, sectionKeys: keys)
         }
         guard let tracker = tracker(subject) else { preconditionFailure("unreachable") }
@@ -174,8 +178,8 @@ public final class ObservationEngine {
         for observer in observers { try observer.advance(step, skipping: skipped) }
     }
 
-    /// The session is at `group`, and it is not known what happened since it was where observers know it. States are compared as far as they
-    /// are remembered; collections count as replaced.
+    /// The session is at `group`, and it is not known what happened since it was where observers know it. States are compared as
+    /// far as they are remembered; collections count as replaced.
     public func resume(_ group: Group) throws {
         ownCommits = []
         if isIdle { return }
@@ -201,8 +205,8 @@ public final class ObservationEngine {
 
     /// Calls back whoever has something to hear; the state of the session, which observers were brought to, is `group`.
     ///
-    /// A callback may make this be called again, by beginning a write transaction or by refreshing; then it is the inner call that tells the
-    /// callbacks whose turn has not come yet.
+    /// A callback may make this be called again, by beginning a write transaction or by refreshing; then it is the inner call
+    /// that tells the callbacks whose turn has not come yet.
     public func deliver(_ group: Group) throws {
         try settle(group)
         if isIdle { return }

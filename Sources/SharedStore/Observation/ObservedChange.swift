@@ -1,9 +1,10 @@
 /// What an observer is told.
 ///
-/// Applied to what was there at the last call it gives what is there now: deletions and modifications count in the old state, insertions
-/// in the new one.
+/// Applied to what was there at the last call it gives what is there now: deletions and modifications count in the old state,
+/// insertions in the new one.
 public struct ObservedChange: Sendable {
-    /// The first call of a callback. It tells of changes where the observer began at an older version than the one that is delivered.
+    /// The first call of a callback. It tells of changes where the observer began at an older version than the one that is
+    /// delivered.
     public internal(set) var isInitial = false
     public internal(set) var content = Content.none
 
@@ -27,7 +28,9 @@ public struct ObservedChange: Sendable {
         /// The object or the Mixed value that held the dictionary is gone.
         public internal(set) var ownerWasDeleted = false
 
-        public var isEmpty: Bool { deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && !wasCleared && !ownerWasDeleted }
+        public var isEmpty: Bool {
+            deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && !wasCleared && !ownerWasDeleted
+        }
     }
 
     /// What happened to one object.
@@ -72,7 +75,8 @@ extension ObservedChange.ObjectChange {
             self = next
             return
         }
-        for (column, value) in next.oldValues where oldValues[column] == nil && !properties.contains(where: { $0.column == column }) {
+        for (column, value) in next.oldValues
+        where oldValues[column] == nil && !properties.contains(where: { $0.column == column }) {
             oldValues[column] = value
         }
         properties.formUnion(next.properties)

@@ -6,9 +6,13 @@ enum ObservedCollection {
 
     /// Nil where there is no such collection (any more): the object is gone, or the Mixed value that held it is something else.
     ///
-    /// - Parameter salt: of a collection in a Mixed property the number by which another one in the same place can be told; else 0.
-    static func find(_ identity: ChangesetWriter.CollectionIdentity, in group: Group) throws -> (collection: ObservedCollection, salt: Int64)? {
-        guard let table = try group.table(identity.table), let column = table.column(identity.column), let row = try table.find(identity.object)
+    /// - Parameter salt: of a collection in a Mixed property the number by which another one in the same place can be told; else
+    ///   0.
+    static func find(_ identity: ChangesetWriter.CollectionIdentity, in group: Group) throws -> (
+        collection: ObservedCollection, salt: Int64
+    )? {
+        guard let table = try group.table(identity.table), let column = table.column(identity.column),
+            let row = try table.find(identity.object)
         else { return nil }
         var found: ObservedCollection
         var salt: Int64 = 0

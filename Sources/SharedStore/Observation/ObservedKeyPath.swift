@@ -22,7 +22,8 @@ public struct ObservedKeyPath: Hashable, Sendable {
 
     /// Reads names separated by dots. An empty text is a path that leads nowhere: nothing is heard by it.
     ///
-    /// - Throws: `ObservedKeyPathError` for a name that the class does not have, and for a way on behind something that is no link.
+    /// - Throws: `ObservedKeyPathError` for a name that the class does not have, and for a way on behind something that is no
+    ///   link.
     public init(_ text: String, of table: TableKey, schema: some QuerySchema) throws {
         steps = []
         if text.isEmpty { return }
@@ -30,8 +31,12 @@ public struct ObservedKeyPath: Hashable, Sendable {
         var before = ""
         for part in text.split(separator: ".", omittingEmptySubsequences: false) {
             let name = String(part)
-            guard let present = next, let type = schema.queryClass(present) else { throw ObservedKeyPathError.noLink(path: text, property: before) }
-            guard let property = type.property(name) else { throw ObservedKeyPathError.unknown(path: text, property: name, className: type.name) }
+            guard let present = next, let type = schema.queryClass(present) else {
+                throw ObservedKeyPathError.noLink(path: text, property: before)
+            }
+            guard let property = type.property(name) else {
+                throw ObservedKeyPathError.unknown(path: text, property: name, className: type.name)
+            }
             steps.append(
                 Step(table: present, column: property.column, origin: property.isLinkingObjects ? property.table : nil))
             next = property.type == .link ? property.target : nil
@@ -47,7 +52,8 @@ public enum ObservedKeyPathError: Error, Hashable, Sendable, CustomStringConvert
 
     public var description: String {
         switch self {
-        case .unknown(let path, let property, let className): "key path '\(path)': '\(property)' is not a valid property in \(className)"
+        case .unknown(let path, let property, let className):
+            "key path '\(path)': '\(property)' is not a valid property in \(className)"
         case .noLink(let path, let property): "key path '\(path)': '\(property)' is no link, so nothing can follow it"
         }
     }

@@ -179,8 +179,8 @@ class PositionObserver: Observer {
         return tables
     }
 
-    /// A collection begins where it is registered: what happens to it from there on is in the changesets. A result begins with its
-    /// first call.
+    /// A collection begins where it is registered: what happens to it from there on is in the changesets. A result begins with
+    /// its first call.
     override func register(_ group: Group) throws {
         if tracker is CollectionTracker && !tracker.hasStarted { try tracker.start(group) }
     }
@@ -287,7 +287,9 @@ final class SectionsObserver: PositionObserver {
     }
 
     override fileprivate func didAdvance(_ skipped: [Callback]) {
-        for callback in callbacks where skipped.contains(where: { $0 === callback }) && !callback.hasPending { callback.sections = sections }
+        for callback in callbacks where skipped.contains(where: { $0 === callback }) && !callback.hasPending {
+            callback.sections = sections
+        }
     }
 
     override fileprivate func content(_ callback: Callback) -> ObservedChange.Content {

@@ -101,7 +101,9 @@ final class CollectionTracker: PositionTracker {
             return
         }
         if case .dictionary = found { isDictionary = true }
-        if collection.salts.isEmpty, let column = try group.table(collection.table)?.column(collection.column), column.type == .link {
+        if collection.salts.isEmpty, let column = try group.table(collection.table)?.column(collection.column),
+            column.type == .link
+        {
             elementTable = column.oppositeTable
         }
         count = found.count
@@ -130,7 +132,9 @@ final class CollectionTracker: PositionTracker {
         var change = step.changes.collections[collection] ?? CollectionChange()
         // What did not touch the owner did not touch the collection, and elements change only with their classes.
         let mayHaveChanged = step.hasGap || step.touches(collection.table, collection.object)
-        if !mayHaveChanged && change.isEmpty && (elementTable == .null || elements.isIdle(step.check, elementTable)) { return CollectionChange() }
+        if !mayHaveChanged && change.isEmpty && (elementTable == .null || elements.isIdle(step.check, elementTable)) {
+            return CollectionChange()
+        }
         guard !change.ownerWasDeleted, let (found, salt) = try ObservedCollection.find(collection, in: step.group),
             found.isDictionary == isDictionary
         else {
@@ -213,7 +217,8 @@ public struct ObservedObjects {
     }
 }
 
-/// The objects of a result: found anew where a class that matters has changed, and compared with those before (file-format-3 6.6).
+/// The objects of a result: found anew where a class that matters has changed, and compared with those before (file-format-3
+/// 6.6).
 final class ObjectsTracker: PositionTracker {
     let source: ObservedObjects
     private var keys: [ObjectKey] = []
@@ -250,7 +255,8 @@ final class ObjectsTracker: PositionTracker {
         if !isInvolved(step) {
             var change = CollectionChange()
             if candidates?.isEmpty == true { return change }
-            for (i, key) in keys.enumerated() where try candidates?.contains(key) != false && elements.isModified(check, source.table, key) {
+            for (i, key) in keys.enumerated()
+            where try candidates?.contains(key) != false && elements.isModified(check, source.table, key) {
                 change.modifications.add(i)
             }
             return change
@@ -262,7 +268,9 @@ final class ObjectsTracker: PositionTracker {
         }
         let old = keys
         keys = found
-        let isModified: (ObjectKey) throws -> Bool = { try candidates?.contains($0) != false && elements.isModified(check, self.source.table, $0) }
+        let isModified: (ObjectKey) throws -> Bool = {
+            try candidates?.contains($0) != false && elements.isModified(check, self.source.table, $0)
+        }
         let inserted = step.changes.tables[source.table]?.insertions ?? []
         if old.isStrictlyAscending && found.isStrictlyAscending {
             return try CollectionChange.ofAscending(old, found, isNew: { inserted.contains($0) }, isModified)
@@ -330,7 +338,8 @@ public struct ObservedValues {
     }
 }
 
-/// Values are told apart by their positions in the collection (file-format-3 6.6): one that is set in place is the same, modified.
+/// Values are told apart by their positions in the collection (file-format-3 6.6): one that is set in place is the same,
+/// modified.
 final class ValuesTracker: PositionTracker {
     let source: ObservedValues
     private let inner: CollectionTracker

@@ -1,8 +1,8 @@
-/// All objects of a class, in key order: what happened to them is computed from the changed objects alone, so a step costs what has changed
-/// and not what is there. No keys are kept.
+/// All objects of a class, in key order: what happened to them is computed from the changed objects alone, so a step costs what
+/// has changed and not what is there. No keys are kept.
 ///
-/// The position of an object in the old state follows from that of its key in the new one: without the smaller keys that were inserted,
-/// and with those that were deleted.
+/// The position of an object in the old state follows from that of its key in the new one: without the smaller keys that were
+/// inserted, and with those that were deleted.
 final class TableTracker: PositionTracker {
     private let observed: TableKey
     private var count = 0
@@ -50,7 +50,8 @@ final class TableTracker: PositionTracker {
         }
         let change = step.changes.tables[observed] ?? TableChange()
         // Changesets come from others: one that does not fit what is there tells nothing.
-        return try positions(change, table, oldCount: oldCount, step.check, elements) ?? CollectionChange(replacing: oldCount, by: count)
+        return try positions(change, table, oldCount: oldCount, step.check, elements)
+            ?? CollectionChange(replacing: oldCount, by: count)
     }
 
     /// Nil where the change cannot be the one that happened.
@@ -82,13 +83,17 @@ final class TableTracker: PositionTracker {
             try table.forEachLeaf { leaf in
                 for row in 0..<leaf.count {
                     let key = leaf.key(row)
-                    if try !change.insertions.contains(key) && elements.isModified(check, observed, key) { result.modifications.add(position) }
+                    if try !change.insertions.contains(key) && elements.isModified(check, observed, key) {
+                        result.modifications.add(position)
+                    }
                     position += 1
                 }
             }
             return result
         }
-        let modified = try candidates.sorted().filter { try $0.rawValue >= 0 && !change.insertions.contains($0) && elements.isModified(check, observed, $0) }
+        let modified = try candidates.sorted().filter {
+            try $0.rawValue >= 0 && !change.insertions.contains($0) && elements.isModified(check, observed, $0)
+        }
         for place in try table.positions(of: modified) where place.isPresent && place.position >= 0 && place.position < count {
             result.modifications.add(place.position)
         }

@@ -86,7 +86,9 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
 
     public func queryClass(named name: String) -> QueryClass? {
         let prefix = Table.classPrefix
-        let key = names[ExactString(name)] ?? (name.hasPrefix(prefix) ? names[ExactString(String(name.dropFirst(prefix.utf8.count)))] : nil)
+        let key =
+            names[ExactString(name)]
+            ?? (name.hasPrefix(prefix) ? names[ExactString(String(name.dropFirst(prefix.utf8.count)))] : nil)
         return key.flatMap { classes[$0] }
     }
 
@@ -102,7 +104,8 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
 
     /// Declares linking objects: `name` of `className` are the objects of `origin` that link to it by `property`.
     public mutating func addLinkingObjects(_ name: String, of className: String, from origin: String, property: String) throws {
-        guard let key = names[ExactString(className)], let originKey = names[ExactString(origin)], let link = classes[originKey]?.property(property),
+        guard let key = names[ExactString(className)], let originKey = names[ExactString(origin)],
+            let link = classes[originKey]?.property(property),
             link.type == .link,
             !link.isLinkingObjects, link.target == key
         else { throw QueryError(.property, "'\(origin).\(property)' is no link to '\(className)'") }

@@ -1,7 +1,8 @@
 /// Sorting by properties of the objects themselves whose values are numbers, truth values or dates.
 ///
-/// Each value becomes a word of 64 bits such that words compare as the values do (query-language 11): to compare two is one instruction, and
-/// words can be sorted by their bytes, without comparing at all. Null has no word: it comes before everything, NaN before all numbers.
+/// Each value becomes a word of 64 bits such that words compare as the values do (query-language 11): to compare two is one
+/// instruction, and words can be sorted by their bytes, without comparing at all. Null has no word: it comes before everything,
+/// NaN before all numbers.
 struct SortWords {
     /// By position of the key.
     private var words: [UInt64]
@@ -28,7 +29,8 @@ struct SortWords {
 
     private static func column(_ path: QueryPath, _ run: QueryRun) throws -> Column? {
         guard path.hops.isEmpty, path.operation == .none, case .value(let property, let nested) = path.end, nested.isEmpty,
-              property.collection == nil else { return nil }
+            property.collection == nil
+        else { return nil }
         switch property.type {
         case .int, .bool, .float, .double, .timestamp: return try run.column(property)
         default: return nil
@@ -39,14 +41,15 @@ struct SortWords {
 
     private init?(_ keys: [ObjectKey], _ column: Column, _ table: Table) throws {
         words = [UInt64](repeating: 0, count: keys.count)
-        let isComplete = switch column.type {
-        case .int where column.isNullable: try fill(NullableIntLeaf.self, keys, column, table) { $0.map(SortWords.word) }
-        case .int: try fill(IntLeaf.self, keys, column, table) { SortWords.word($0) }
-        case .bool: try fill(BoolLeaf.self, keys, column, table) { $0.map { $0 ? 1 : 0 } }
-        case .float: try fill(FloatLeaf.self, keys, column, table) { $0.map { SortWords.word(Double($0)) } }
-        case .double: try fill(DoubleLeaf.self, keys, column, table) { $0.map(SortWords.word) }
-        default: try fill(TimestampLeaf.self, keys, column, table) { $0.map(SortWords.word) }
-        }
+        let isComplete =
+            switch column.type {
+            case .int where column.isNullable: try fill(NullableIntLeaf.self, keys, column, table) { $0.map(SortWords.word) }
+            case .int: try fill(IntLeaf.self, keys, column, table) { SortWords.word($0) }
+            case .bool: try fill(BoolLeaf.self, keys, column, table) { $0.map { $0 ? 1 : 0 } }
+            case .float: try fill(FloatLeaf.self, keys, column, table) { $0.map { SortWords.word(Double($0)) } }
+            case .double: try fill(DoubleLeaf.self, keys, column, table) { $0.map(SortWords.word) }
+            default: try fill(TimestampLeaf.self, keys, column, table) { $0.map(SortWords.word) }
+            }
         if !isComplete { return nil }
     }
 
@@ -72,7 +75,9 @@ struct SortWords {
 
     /// False where a value has no word.
     @inline(__always)
-    private mutating func fill<L: Leaf>(_ type: L.Type, _ keys: [ObjectKey], _ column: Column, _ table: Table, _ word: (L.Element) -> UInt64?) throws -> Bool {
+    private mutating func fill<L: Leaf>(
+        _ type: L.Type, _ keys: [ObjectKey], _ column: Column, _ table: Table, _ word: (L.Element) -> UInt64?
+    ) throws -> Bool {
         var cluster: ClusterLeaf?
         var values: L?
         var row = 0
@@ -113,7 +118,11 @@ struct SortWords {
             var isNull = [Bool](repeating: false, count: words.count)
             for position in nulls { isNull[position] = true }
             for position in positions {
-                if isNull[position] { nullPositions.append(position) } else { entries.append(Entry(word: words[position] ^ flip, position: position)) }
+                if isNull[position] {
+                    nullPositions.append(position)
+                } else {
+                    entries.append(Entry(word: words[position] ^ flip, position: position))
+                }
             }
         }
         SortWords.sort(&entries)

@@ -1,8 +1,8 @@
 /// Compares what two files hold, object by object.
 ///
-/// Objects are the same where they have the same class and key and every property has the same value, to the last digit; the order of
-/// classes and properties, indexes and what lies where in the file do not matter. Both sides are walked once, in key order; nothing is
-/// kept but one object of each and the differences that are listed.
+/// Objects are the same where they have the same class and key and every property has the same value, to the last digit; the
+/// order of classes and properties, indexes and what lies where in the file do not matter. Both sides are walked once, in key
+/// order; nothing is kept but one object of each and the differences that are listed.
 public struct ObjectComparison: Sendable {
     public enum Difference: Sendable, Equatable, CustomStringConvertible {
         case classOnly(String, inFirst: Bool)
@@ -14,7 +14,8 @@ public struct ObjectComparison: Sendable {
             switch self {
             case .classOnly(let name, let inFirst): "\(name): only in the \(inFirst ? "first" : "second") file"
             case .schema(let name, let property, let what): "\(name).\(property): \(what)"
-            case .objectOnly(let name, let key, let inFirst): "\(name) object \(key.rawValue): only in the \(inFirst ? "first" : "second") file"
+            case .objectOnly(let name, let key, let inFirst):
+                "\(name) object \(key.rawValue): only in the \(inFirst ? "first" : "second") file"
             case .value(let name, let key, let property, let a, let b): "\(name) object \(key.rawValue).\(property): \(a) / \(b)"
             }
         }
@@ -33,7 +34,9 @@ public struct ObjectComparison: Sendable {
     /// - Throws: `FormatError` for a damaged file.
     public init(_ a: Group, _ b: Group, limit: Int = 100) throws {
         self.limit = limit
-        func names(_ group: Group) throws -> [ExactString] { try group.classTables().compactMap { $0.className.map { ExactString($0) } } }
+        func names(_ group: Group) throws -> [ExactString] {
+            try group.classTables().compactMap { $0.className.map { ExactString($0) } }
+        }
         for name in Set(try names(a)).union(try names(b)).sorted().map(\.text) {
             switch (try a.table(ofClass: name), try b.table(ofClass: name)) {
             case (let x?, let y?):
@@ -51,23 +54,29 @@ public struct ObjectComparison: Sendable {
     }
 
     private mutating func compareSchema(_ name: String, _ a: ObjectSchema, _ b: ObjectSchema) throws {
-        if !a.primaryKey.isSame(as: b.primaryKey) { note(.schema(name, property: a.primaryKey ?? b.primaryKey ?? "", "is the primary key in one file only")) }
+        if !a.primaryKey.isSame(as: b.primaryKey) {
+            note(.schema(name, property: a.primaryKey ?? b.primaryKey ?? "", "is the primary key in one file only"))
+        }
         for property in a.properties {
             guard let other = b.property(named: property.name) else {
                 note(.schema(name, property: property.name, "only in the first file"))
                 continue
             }
             if property.type != other.type || property.collection != other.collection || property.isOptional != other.isOptional
-                || !property.objectType.isSame(as: other.objectType) {
+                || !property.objectType.isSame(as: other.objectType)
+            {
                 note(.schema(name, property: property.name, "has different types"))
             }
         }
-        for property in b.properties where a.property(named: property.name) == nil { note(.schema(name, property: property.name, "only in the second file")) }
+        for property in b.properties where a.property(named: property.name) == nil {
+            note(.schema(name, property: property.name, "only in the second file"))
+        }
     }
 
     private mutating func compareObjects(_ name: String, _ x: Table, _ a: Group, _ y: Table, _ b: Group) throws {
         var i = 0, j = 0
-        let sameLayout = x.publicColumns.map { ExactString(x.name(of: $0)) } == y.publicColumns.map { ExactString(y.name(of: $0)) }
+        let sameLayout =
+            x.publicColumns.map { ExactString(x.name(of: $0)) } == y.publicColumns.map { ExactString(y.name(of: $0)) }
         var p = try x.object(at: 0), q = try y.object(at: 0)
         while true {
             // Keys are ordered as unsigned numbers in the tree.

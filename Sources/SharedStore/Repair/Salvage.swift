@@ -1,10 +1,10 @@
-/// Makes the best of a damaged file: the newest version of it that is sound, or, where there is none, every table and object that can
-/// still be read.
+/// Makes the best of a damaged file: the newest version of it that is sound, or, where there is none, every table and object that
+/// can still be read.
 ///
-/// Versions are looked for where the header says, in its other slot, in a footer, and by scanning for top arrays: a commit leaves the
-/// one before it in free space until something else is put there. Objects are read one by one; what cannot be read, to its last value,
-/// is lost and listed. Links to what is lost become null, or leave their list. A class that the chosen version has not whole is taken
-/// from an older one only where that version can read it and the chosen one cannot.
+/// Versions are looked for where the header says, in its other slot, in a footer, and by scanning for top arrays: a commit leaves
+/// the one before it in free space until something else is put there. Objects are read one by one; what cannot be read, to its
+/// last value, is lost and listed. Links to what is lost become null, or leave their list. A class that the chosen version has
+/// not whole is taken from an older one only where that version can read it and the chosen one cannot.
 ///
 /// Memory: some words for each object; their text lies in a scratch file.
 public struct Salvage {
@@ -41,8 +41,8 @@ public struct Salvage {
     public static let lossCountMax = 10_000
 
     /// - Parameter scratchFolder: gets a file without a name, where no version is sound, for the text of all objects twice.
-    /// - Throws: `OpenError` where nothing can be read; `FormatError` where no version is left in the file; `SystemError` where the scratch
-    ///   file cannot be written.
+    /// - Throws: `OpenError` where nothing can be read; `FormatError` where no version is left in the file; `SystemError` where
+    ///   the scratch file cannot be written.
     public init(path: String, key: EncryptionKey? = nil, scratchFolder: String) throws {
         let file = DamagedBytes(try FileMapping.open(path: path, key: key))
         self.file = file
@@ -50,7 +50,8 @@ public struct Salvage {
         var readable: [(SalvageCandidate, Group)] = []
         for candidate in candidates {
             let memory = file.memory(limit: candidate.snapshot.logicalSize)
-            guard let group = try? Group(memory: memory, topRef: candidate.snapshot.topRef, format: candidate.format, owner: nil) else { continue }
+            guard let group = try? Group(memory: memory, topRef: candidate.snapshot.topRef, format: candidate.format, owner: nil)
+            else { continue }
             readable.append((candidate, group))
             if readable.count <= Self.checkedCountMax, Self.isSound(candidate, memory) {
                 (chosen, content) = (candidate, .sound(group))
@@ -60,7 +61,8 @@ public struct Salvage {
             }
         }
         guard let first = readable.first else {
-            throw FormatError(ref: 0, "no version is left: neither the header nor any of \(candidates.count) top arrays leads to tables")
+            throw FormatError(
+                ref: 0, "no version is left: neither the header nor any of \(candidates.count) top arrays leads to tables")
         }
         chosen = first.0
         let spool = try TextSpool(folder: scratchFolder)
@@ -92,7 +94,8 @@ public struct Salvage {
     private mutating func noteLostVersions(_ damaged: [SalvageCandidate]) {
         if let ref = file.lostTopRef {
             lostVersions.append(
-                "the newest version, later than \(chosen.snapshot.version): its top array at byte \(ref), where the header says, cannot be read")
+                "the newest version, later than \(chosen.snapshot.version): its top array at byte \(ref), where the header says, cannot be read"
+            )
         }
         for candidate in damaged where candidate.snapshot.version > chosen.snapshot.version {
             lostVersions.append("version \(candidate.snapshot.version), found by \(candidate.origin.rawValue): it is damaged")
@@ -103,7 +106,8 @@ public struct Salvage {
     private static func isSound(_ candidate: SalvageCandidate, _ memory: Memory) -> Bool {
         let form: Verifier.Form = candidate.origin == .footer ? .streaming : .inPlace
         let report = try? Verifier.verify(
-            memory: memory, snapshot: candidate.snapshot, form: form, format: UInt8(candidate.format), physicalSize: nil, header: nil)
+            memory: memory, snapshot: candidate.snapshot, form: form, format: UInt8(candidate.format), physicalSize: nil,
+            header: nil)
         return report?.isSound ?? false
     }
 }
@@ -157,7 +161,9 @@ struct SalvageRun {
                             continue
                         }
                     }
-                    do { found.objects.append((key.rawValue, try text.withUnsafeBytes { try spool.append($0) })) } catch { scratchError = error }
+                    do { found.objects.append((key.rawValue, try text.withUnsafeBytes { try spool.append($0) })) } catch {
+                        scratchError = error
+                    }
                 } catch { lost.append((key, "\(error)")) }
             }
         }
@@ -213,7 +219,8 @@ struct SalvageRun {
                 Self.write(one.schema, embedded: embedded, &buffer)
                 rewriter.notesOwners = !one.schema.isEmbedded
                 var isFirst = true
-                for object in one.objects where !one.schema.isEmbedded || owned[ExactString(one.name)]?.contains(object.key) ?? false {
+                for object in one.objects
+                where !one.schema.isEmbedded || owned[ExactString(one.name)]?.contains(object.key) ?? false {
                     if !isFirst { buffer.raw(",") }
                     isFirst = false
                     buffer.raw(String(decoding: rewrite(read, object.text, one.name, &rewriter), as: UTF8.self))
@@ -231,7 +238,9 @@ struct SalvageRun {
         if rewriter.count > 0 { lose(name, ObjectKey(key), "\(rewriter.count) links to lost objects") }
     }
 
-    private func rewrite(_ read: UnsafeRawBufferPointer, _ place: Range<Int>, _ name: String, _ rewriter: inout LinkRewriter) -> [UInt8] {
+    private func rewrite(_ read: UnsafeRawBufferPointer, _ place: Range<Int>, _ name: String, _ rewriter: inout LinkRewriter)
+        -> [UInt8]
+    {
         let text = UnsafeRawBufferPointer(rebasing: read[place])
         return (try? rewriter.rewrite(text, of: name)) ?? Array(text)
     }
@@ -251,7 +260,8 @@ struct SalvageRun {
             case nil: out.raw("\",\"collection\":null")
             case .list: out.raw("\",\"collection\":\"list\"")
             // No file can have a set of embedded objects, but a damaged one.
-            case .set where property.objectType.map { embedded.contains(ExactString($0)) } ?? false: out.raw("\",\"collection\":\"list\"")
+            case .set where property.objectType.map { embedded.contains(ExactString($0)) } ?? false:
+                out.raw("\",\"collection\":\"list\"")
             case .set: out.raw("\",\"collection\":\"set\"")
             case .dictionary: out.raw("\",\"collection\":\"dictionary\"")
             }
@@ -323,9 +333,12 @@ struct LinkRewriter {
     ///   - target: the class of embedded objects in the value.
     ///   - isPairs: the value is the array of [key, value] of a dictionary.
     ///   - isSet: the value is the array of a set.
-    ///   - isKept: it was asked already whether the value is lost, which notes the owner of an embedded object and so is asked once.
-    private mutating func value(_ cursor: inout JSONCursor, _ target: String?, isPairs: Bool, isSet: Bool = false,
-                                isKept: Bool = false) throws {
+    ///   - isKept: it was asked already whether the value is lost, which notes the owner of an embedded object and so is asked
+    ///     once.
+    private mutating func value(
+        _ cursor: inout JSONCursor, _ target: String?, isPairs: Bool, isSet: Bool = false,
+        isKept: Bool = false
+    ) throws {
         switch try cursor.kind() {
         case .object:
             if try !isKept && isLost(cursor, target) {
@@ -341,7 +354,11 @@ struct LinkRewriter {
                 isFirst = false
                 string(name)
                 out.append(UInt8(ascii: ":"))
-                if name == "$embedded" { try object(&cursor, target) } else { try value(&cursor, target, isPairs: name == "$dict") }
+                if name == "$embedded" {
+                    try object(&cursor, target)
+                } else {
+                    try value(&cursor, target, isPairs: name == "$dict")
+                }
             }
             out.append(UInt8(ascii: "}"))
         case .array:
@@ -413,7 +430,9 @@ struct LinkRewriter {
                 }
                 guard let key, let target, known[ExactString(target)]?.contains(key) ?? false else { return lost = true }
                 if notesOwners { lost = !owned[ExactString(target), default: []].insert(key).inserted }
-            } else { try cursor.skip() }
+            } else {
+                try cursor.skip()
+            }
         }
         return lost
     }

@@ -29,7 +29,8 @@ final class DamagedBytes {
     /// Memory that ends where a version ends, or the file, whichever comes first.
     func memory(limit: Int) -> Memory {
         let state = UnsafeMutablePointer<MemoryState>.allocate(capacity: 1)
-        state.initialize(to: MemoryState(base: mapping.memory.state.pointee.base, fileLimit: max(24, min(limit, mapping.byteCount) & ~7)))
+        state.initialize(
+            to: MemoryState(base: mapping.memory.state.pointee.base, fileLimit: max(24, min(limit, mapping.byteCount) & ~7)))
         state.pointee.pager = mapping.memory.state.pointee.pager
         states.append(state)
         return Memory(state)
@@ -41,9 +42,11 @@ final class DamagedBytes {
         let whole = memory(limit: mapping.byteCount)
         func add(_ ref: UInt64, _ origin: SalvageCandidate.Origin, _ format: UInt8) {
             guard ref < UInt64(mapping.byteCount), !out.contains(where: { $0.snapshot.topRef == Int(ref) }),
-                  let snapshot = plausible(Int(ref), whole) else { return }
+                let snapshot = plausible(Int(ref), whole)
+            else { return }
             let known = FileHeader.readableFormats.contains(format)
-            out.append(SalvageCandidate(snapshot: snapshot, format: Int(known ? format : FileHeader.currentFormat), origin: origin))
+            out.append(
+                SalvageCandidate(snapshot: snapshot, format: Int(known ? format : FileHeader.currentFormat), origin: origin))
         }
         var formats: [UInt8] = [FileHeader.currentFormat, FileHeader.currentFormat]
         if mapping.byteCount >= FileHeader.byteCount, isReadable(0, FileHeader.byteCount) {
@@ -60,7 +63,9 @@ final class DamagedBytes {
                     add(footer.loadUnaligned(as: UInt64.self), .footer, header.formats.0)
                 }
             }
-            if !header.isStreaming { add(header.liveSlot == 0 ? header.topRefs.1 : header.topRefs.0, .otherSlot, formats[1 - header.liveSlot]) }
+            if !header.isStreaming {
+                add(header.liveSlot == 0 ? header.topRefs.1 : header.topRefs.0, .otherSlot, formats[1 - header.liveSlot])
+            }
         }
         let format = formats.first { FileHeader.readableFormats.contains($0) } ?? FileHeader.currentFormat
         var found: [Snapshot] = []
@@ -82,8 +87,10 @@ final class DamagedBytes {
             let end = min(start + page, mapping.byteCount & ~7)
             guard isReadable(start, end) else { continue }
             let base = UnsafeRawPointer(mapping.memory.state.pointee.base)
-            for ref in stride(from: max(24, start), to: end, by: 8) where base.loadUnaligned(fromByteOffset: ref, as: UInt32.self) == 0x4141_4141 {
-                let flags = base.load(fromByteOffset: ref + 4, as: UInt8.self), count = Int(base.load(fromByteOffset: ref + 7, as: UInt8.self))
+            for ref in stride(from: max(24, start), to: end, by: 8)
+            where base.loadUnaligned(fromByteOffset: ref, as: UInt32.self) == 0x4141_4141 {
+                let flags = base.load(fromByteOffset: ref + 4, as: UInt8.self),
+                    count = Int(base.load(fromByteOffset: ref + 7, as: UInt8.self))
                 // Refs, not inner, a width of its own: see file-format-2 section 1.
                 if flags & 0xD8 == 0x40, TopSlot.legalCounts.contains(count) { body(ref) }
             }
@@ -93,9 +100,12 @@ final class DamagedBytes {
     /// What a top array says, if it can be one: names and tables are nodes of as many elements.
     private func plausible(_ ref: Int, _ memory: Memory) -> Snapshot? {
         guard ref >= 24, ref % 8 == 0, let top = try? memory.node(ref), top.hasRefs, !top.isInner, top.widthType == 0,
-              TopSlot.legalCounts.contains(top.count), let size = try? top.tagged(TopSlot.logicalSize), size > ref, size % 8 == 0, size < 1 << 50,
-              let names = try? memory.node(top.requiredRef(TopSlot.names)), let tables = try? memory.node(top.requiredRef(TopSlot.tables)),
-              names.count == tables.count, tables.hasRefs || tables.count == 0, !names.hasRefs else { return nil }
+            TopSlot.legalCounts.contains(top.count), let size = try? top.tagged(TopSlot.logicalSize), size > ref, size % 8 == 0,
+            size < 1 << 50,
+            let names = try? memory.node(top.requiredRef(TopSlot.names)),
+            let tables = try? memory.node(top.requiredRef(TopSlot.tables)),
+            names.count == tables.count, tables.hasRefs || tables.count == 0, !names.hasRefs
+        else { return nil }
         let version = top.count > TopSlot.version ? (try? top.tagged(TopSlot.version)) ?? 0 : 0
         return Snapshot(version: UInt64(max(1, version)), topRef: ref, logicalSize: size)
     }

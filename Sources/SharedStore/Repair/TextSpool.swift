@@ -1,8 +1,8 @@
 import Glibc
 import SystemCalls
 
-/// Text that is written from its beginning to its end and then read by place: in a file that loses its name at once, so that nothing is
-/// left behind whatever happens. Takes no more memory than one buffer; what is read lies in the page cache.
+/// Text that is written from its beginning to its end and then read by place: in a file that loses its name at once, so that
+/// nothing is left behind whatever happens. Takes no more memory than one buffer; what is read lies in the page cache.
 ///
 /// Not thread-safe.
 public final class TextSpool {
@@ -53,7 +53,8 @@ public final class TextSpool {
     public func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) throws -> R {
         try flush()
         if mapping == nil, flushedByteCount > 0 {
-            mapping = try SystemCalls.map(length: flushedByteCount, protection: PROT_READ, flags: MAP_SHARED, descriptor, path: path)
+            mapping = try SystemCalls.map(
+                length: flushedByteCount, protection: PROT_READ, flags: MAP_SHARED, descriptor, path: path)
             mappedByteCount = flushedByteCount
         }
         return try withExtendedLifetime(self) { try body(UnsafeRawBufferPointer(start: mapping, count: mappedByteCount)) }

@@ -20,13 +20,15 @@ package enum BackgroundThread {
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         let box = Unmanaged.passRetained(Box(String(name.prefix(15)), body))
         var thread = pthread_t()
-        let code = pthread_create(&thread, nil, { argument in
-            guard let argument else { return nil }
-            let box = Unmanaged<Box>.fromOpaque(argument).takeRetainedValue()
-            CShims_set_thread_name(box.name)
-            box.body()
-            return nil
-        }, box.toOpaque())
+        let code = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                let box = Unmanaged<Box>.fromOpaque(argument).takeRetainedValue()
+                CShims_set_thread_name(box.name)
+                box.body()
+                return nil
+            }, box.toOpaque())
         if code != 0 {
             box.release()
             throw SystemError(call: "pthread_create", code: code)

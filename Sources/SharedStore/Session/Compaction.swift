@@ -3,19 +3,20 @@ import SystemCalls
 
 /// Compaction in place: the file is replaced by a copy of its newest version without free space (coordination.md 8.1).
 ///
-/// Only possible while nobody else takes part and nothing is open here. The write mutex is taken as well, first, so that threads of
-/// this process keep out; the control mutex keeps openers waiting.
+/// Only possible while nobody else takes part and nothing is open here. The write mutex is taken as well, first, so that threads
+/// of this process keep out; the control mutex keeps openers waiting.
 ///
-/// Crash argument: the copy is synced under another name before it is renamed over the file, so the name always stands for a whole
-/// file. From just before the renaming until the version list describes the new file the lock file says that nobody takes
-/// part: if we die in between, an opener that waits for the control mutex starts the session afresh from the file that it
-/// finds, instead of joining one whose list describes the old file.
+/// Crash argument: the copy is synced under another name before it is renamed over the file, so the name always stands for a
+/// whole file. From just before the renaming until the version list describes the new file the lock file says that nobody takes
+/// part: if we die in between, an opener that waits for the control mutex starts the session afresh from the file that it finds,
+/// instead of joining one whose list describes the old file.
 extension Participant {
     /// Replaces the file by its compacted form, if nobody else has it open and no transaction is open here.
     ///
     /// - Parameter body: runs while everybody is kept out, after the file was replaced: for whatever holds on to the old file.
     /// - Returns: false where it was not possible; nothing was changed then.
-    /// - Throws: nothing was changed, except where the file was replaced and could not be opened again: then the participant is closed.
+    /// - Throws: nothing was changed, except where the file was replaced and could not be opened again: then the participant is
+    ///   closed.
     package func compact(_ deadline: Deadline, then body: () -> Void) throws -> Bool {
         try checkOpen()
         // A memory-only file has no header of its own to be replaced; it is gone with the session anyway.

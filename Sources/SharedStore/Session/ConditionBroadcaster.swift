@@ -16,9 +16,10 @@ package enum SharedCondition: UInt32, CaseIterable, Sendable {
 
 /// Broadcasts from a thread that holds nothing.
 ///
-/// A broadcast blocks for ever where a waiter was killed and a new one has come. In a thread of its own that harms nobody: all that
-/// is waited for was changed under the mutex before, so no wake-up is lost by being late. `ConditionRepair` frees the thread again.
-/// With no waiter at all, which the owner of the condition's mutex can see, there is nothing to do and no thread is started.
+/// A broadcast blocks for ever where a waiter was killed and a new one has come. In a thread of its own that harms nobody: all
+/// that is waited for was changed under the mutex before, so no wake-up is lost by being late. `ConditionRepair` frees the thread
+/// again. With no waiter at all, which the owner of the condition's mutex can see, there is nothing to do and no thread is
+/// started.
 final class ConditionBroadcaster: Sendable {
     private static let stopBit: UInt32 = 1 << 31
     /// How long leaving waits for a broadcast under way before it gives up the mapping for lost.
@@ -101,7 +102,9 @@ struct ConditionRepair {
             lock = CShims_load_u32(p + 32)
         }
         static func == (a: Look, b: Look) -> Bool { a.sequence == b.sequence && a.groups == b.groups && a.lock == b.lock }
-        func isStuck(_ group: Int) -> Bool { (group == 0 ? groups.0 : groups.1) & 1 != 0 && (group == 0 ? groups.0 : groups.1) > 1 }
+        func isStuck(_ group: Int) -> Bool {
+            (group == 0 ? groups.0 : groups.1) & 1 != 0 && (group == 0 ? groups.0 : groups.1) > 1
+        }
         var isLocked: Bool { lock & 3 != 0 }
         var isSuspicious: Bool { isStuck(0) || isStuck(1) || isLocked }
     }
@@ -119,7 +122,8 @@ struct ConditionRepair {
         defer { last = now }
         var repairs = 0
         for group in 0..<2 where now.isStuck(group) {
-            guard let last, last.isStuck(group), (group == 0 ? last.groups.0 == now.groups.0 : last.groups.1 == now.groups.1) else { continue }
+            guard let last, last.isStuck(group), (group == 0 ? last.groups.0 == now.groups.0 : last.groups.1 == now.groups.1)
+            else { continue }
             let word = condition + 16 + 4 * group
             var seen = group == 0 ? now.groups.0 : now.groups.1
             if CShims_compare_exchange_u32(word, &seen, 1) {
@@ -127,7 +131,9 @@ struct ConditionRepair {
                 repairs += 1
             }
         }
-        if now.isLocked, !now.isStuck(0), !now.isStuck(1), let last, last.isLocked, last.lock == now.lock, last.sequence == now.sequence {
+        if now.isLocked, !now.isStuck(0), !now.isStuck(1), let last, last.isLocked, last.lock == now.lock,
+            last.sequence == now.sequence
+        {
             lockedLooks += 1
             if lockedLooks >= 2 {
                 var seen = now.lock

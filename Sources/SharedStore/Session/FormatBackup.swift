@@ -94,7 +94,8 @@ struct FormatBackup {
         for format in FormatBackup.formats {
             let path = paths.backup(ofFormat: Int(format))
             guard let status = try? SystemCalls.linkStatus(path: path), status.isRegularFile,
-                  now - status.modifiedSeconds > FormatBackup.secondsMax else { continue }
+                now - status.modifiedSeconds > FormatBackup.secondsMax
+            else { continue }
             do {
                 try SystemCalls.unlink(path)
                 _ = log("removed \(path), older than 93 days")

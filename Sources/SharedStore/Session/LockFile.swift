@@ -21,8 +21,8 @@ import SystemCalls
 /// The mapping is 1 MiB from the beginning, far past the end of the file: pages become usable when anybody enlarges the file,
 /// so nothing is ever mapped anew, and the mutexes keep one address (glibc's robust list points at them).
 ///
-/// Crash argument: mutexes are robust, `flock` goes with the process, counters go with nobody. Which of the three protects a thing
-/// decides what its user must heal; see `VersionList`, `WriteQueue` and `ParticipantRegister`.
+/// Crash argument: mutexes are robust, `flock` goes with the process, counters go with nobody. Which of the three protects a
+/// thing decides what its user must heal; see `VersionList`, `WriteQueue` and `ParticipantRegister`.
 ///
 /// *Session mark* (ours): the four bytes before the records are alignment padding of the layout, zeroed with the whole file when
 /// a session is initialised and never looked at by others. We store a random number there as soon as the register of
@@ -72,7 +72,8 @@ package final class LockFile: @unchecked Sendable {
             try initialise(descriptor, path: path, properties)
             let base = try SystemCalls.map(
                 length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_SHARED, descriptor, path: path)
-            return LockFile(path: path, descriptor: descriptor, base: base, status: try SystemCalls.status(descriptor, path: path))
+            return LockFile(
+                path: path, descriptor: descriptor, base: base, status: try SystemCalls.status(descriptor, path: path))
         } catch {
             SystemCalls.close(descriptor)
             throw error

@@ -14,7 +14,8 @@ extension LockFile {
     package static func open(_ paths: SessionPaths, _ properties: Properties, _ deadline: Deadline) throws -> LockFile {
         if CShims_lock_file_is_supported() == 0 {
             throw SessionError.unsupportedPlatform(
-                reason: "the C library of this build is not glibc, whose mutexes the lock file holds (static Linux builds use musl)")
+                reason:
+                    "the C library of this build is not glibc, whose mutexes the lock file holds (static Linux builds use musl)")
         }
         var retries = 0
         var incompleteUntil: Int64?
@@ -53,12 +54,14 @@ extension LockFile {
             let descriptor = try openDescriptor(paths)
             var keepsDescriptor = false
             defer { if !keepsDescriptor { SystemCalls.close(descriptor) } }
-            // Exclusive first, then shared, neither waiting: an opener that slept in `LOCK_SH` would take over whatever an exclusive
-            // holder leaves, even a stale file that it did not initialise (weakness 12.4).
+            // Exclusive first, then shared, neither waiting: an opener that slept in `LOCK_SH` would take over whatever an
+            // exclusive holder leaves, even a stale file that it did not initialise (weakness 12.4).
             if try tryFileLock(descriptor, exclusive: true, paths.lock) {
                 KillPoint.reach("lock-file.exclusive")
                 try requireLockFile(descriptor, paths.lock)
-                do { try initialise(descriptor, path: paths.lock, properties) } catch let error as SystemError { throw sideFileError(error) }
+                do { try initialise(descriptor, path: paths.lock, properties) } catch let error as SystemError {
+                    throw sideFileError(error)
+                }
                 SystemCalls.unlock(descriptor)
             }
             if try !tryFileLock(descriptor, exclusive: false, paths.lock) {
@@ -89,7 +92,8 @@ extension LockFile {
 
     private static func tryFileLock(_ descriptor: Int32, exclusive: Bool, _ path: String) throws -> Bool {
         do { return try SystemCalls.tryLock(descriptor, exclusive: exclusive, path: path) } catch let error as SystemError {
-            throw SessionError.sideFile(path: path, reason: "the file system cannot lock files (\(error.reason)), so it cannot be shared")
+            throw SessionError.sideFile(
+                path: path, reason: "the file system cannot lock files (\(error.reason)), so it cannot be shared")
         }
     }
 
@@ -100,7 +104,8 @@ extension LockFile {
         }
         let size = (try? SystemCalls.status(descriptor, path: path).size) ?? 0
         if size < LockFile.initialByteCount {
-            return .incompatibleLockFile(path: path, what: "size", ours: "at least \(LockFile.initialByteCount)", theirs: String(size))
+            return .incompatibleLockFile(
+                path: path, what: "size", ours: "at least \(LockFile.initialByteCount)", theirs: String(size))
         }
         return error("layout version", Int(LockFile.layoutVersion), Int(storedLayoutVersion))
             ?? error("mutex size", Int(CSHIMS_LOCK_MUTEX_SIZE), Int(sizeOfMutex))

@@ -25,8 +25,8 @@ final class LockFilePageMarkers: PageWriteMarkers {
 }
 
 extension LockFile {
-    /// The writer before us died: of an encrypted file, what it has written, and not synced, must be synced before it is written again
-    /// (file-format-3 8.4). Called by the holder of the write mutex.
+    /// The writer before us died: of an encrypted file, what it has written, and not synced, must be synced before it is written
+    /// again (file-format-3 8.4). Called by the holder of the write mutex.
     package func settleDeadWriter(_ file: FileBackend, _ durability: Durability) throws {
         if !writerDied.load(ordering: .acquiring) { return }
         if durability == .full && file.contentAlignment > 8 { try file.syncWritten() }

@@ -26,7 +26,8 @@ package struct ParticipantOptions: Sendable {
     package var encryptionKey: EncryptionKey?
     /// What this participant is for; others see it in the status.
     package var label = ""
-    /// For so long after our death, or after `close(leavingPins:)`, the versions that we hold stay for a successor with the same label.
+    /// For so long after our death, or after `close(leavingPins:)`, the versions that we hold stay for a successor with the same
+    /// label.
     package var pinGrace = Duration.zero
     /// How long any one wait may take.
     package var waitLimit = Duration.seconds(10)
@@ -40,8 +41,8 @@ package struct ParticipantOptions: Sendable {
 
 /// One open database: attached to the session of all who have the same file open (coordination.md section 3).
 ///
-/// Opening, in `ParticipantOpening.swift`, takes the shared `flock` on the lock file, then, under the control mutex, either starts the
-/// session (nobody is counted) or joins it; closing counts out. A process that opens a path twice is two participants.
+/// Opening, in `ParticipantOpening.swift`, takes the shared `flock` on the lock file, then, under the control mutex, either
+/// starts the session (nobody is counted) or joins it; closing counts out. A process that opens a path twice is two participants.
 ///
 /// Thread rules: may be used from any thread; a mutex is always given back by the thread that took it. Must not be used in a
 /// child made by `fork`.
@@ -187,7 +188,8 @@ package final class Participant: @unchecked Sendable {
             let size = try file.backend.size()
             if lock.snapshot.logicalSize > size {
                 throw SessionError.unusable(
-                    path: paths.file, reason: "version \(lock.snapshot.version) has \(lock.snapshot.logicalSize) bytes, the file has \(size)")
+                    path: paths.file,
+                    reason: "version \(lock.snapshot.version) has \(lock.snapshot.logicalSize) bytes, the file has \(size)")
             }
             knownFileSize.store(size, ordering: .relaxed)
             return lock
@@ -200,8 +202,8 @@ package final class Participant: @unchecked Sendable {
     /// The file is at least this long; nobody cuts it during a session.
     private let knownFileSize = Atomic<Int>(0)
 
-    /// Throws where more than `limit` versions are in use. The number in the lock file is that of the last commit, so it is only the
-    /// cheap look; what counts is what is held now, after dead participants were swept.
+    /// Throws where more than `limit` versions are in use. The number in the lock file is that of the last commit, so it is only
+    /// the cheap look; what counts is what is held now, after dead participants were swept.
     package func checkVersionCount(_ limit: Int, _ deadline: Deadline) throws {
         if lockFile.numberOfVersions <= UInt64(max(0, limit)) { return }
         _ = try sweepDeadParticipants(deadline)
@@ -224,15 +226,16 @@ package final class Participant: @unchecked Sendable {
         }
     }
 
-    /// Gives back what dead participants of our label have left for us to take over (`ParticipantOptions.pinGrace`). Called when we hold
-    /// what we need of it.
+    /// Gives back what dead participants of our label have left for us to take over (`ParticipantOptions.pinGrace`). Called when
+    /// we hold what we need of it.
     package func sweepPredecessors(_ deadline: Deadline? = nil) throws {
         try checkOpen()
         if register == nil { return }
         let limit = deadline ?? self.deadline
         let headerTop = options.durability == .memoryOnly ? nil : Int(truncatingIfNeeded: try file.currentHeader().liveTopRef)
         _ = try lockFile.with(.control, limit) {
-            try ParticipantRegister.sweep(paths, lockFile, asInitiator: false, headerTop: headerTop, claiming: options.label, limit)
+            try ParticipantRegister.sweep(
+                paths, lockFile, asInitiator: false, headerTop: headerTop, claiming: options.label, limit)
         }
     }
 
@@ -253,11 +256,12 @@ package final class Participant: @unchecked Sendable {
 
     /// Leaves the session (coordination.md 3.7). A second call does nothing.
     ///
-    /// Where the session's locks are not to be had in time (a stopped peer holds them), we leave without counting ourselves out, as
-    /// a killed process would, and the next living participant sweeps what we left.
+    /// Where the session's locks are not to be had in time (a stopped peer holds them), we leave without counting ourselves out,
+    /// as a killed process would, and the next living participant sweeps what we left.
     /// - Parameter force: give back read locks that are still in use; their transactions must not be used any more.
-    /// - Parameter leavingPins: what we hold stays as long as `ParticipantOptions.pinGrace` says, for a successor. We stay counted so
-    ///   long: where nobody is counted others may make the version list anew, and what we hold would be a lock of somebody else's.
+    /// - Parameter leavingPins: what we hold stays as long as `ParticipantOptions.pinGrace` says, for a successor. We stay
+    ///   counted so long: where nobody is counted others may make the version list anew, and what we hold would be a lock of
+    ///   somebody else's.
     /// - Throws: `openTransactions`, and nothing was changed; writers cannot be closed by force.
     package func close(force: Bool = false, leavingPins: Bool = false) throws {
         var mayLeave = false
@@ -266,7 +270,8 @@ package final class Participant: @unchecked Sendable {
             if before != .open && before != .abandoned { return before }
             // A batch whose sync failed: who gave its lock back would expose the version that the header needs. We leave like a
             // killed process; a sweeper keeps that lock until somebody's write transaction has set the header right.
-            mayLeave = before == .open && !state.keepsHeaderVersion && !(leavingPins && register != nil && readLocks.openCount > 0)
+            mayLeave =
+                before == .open && !state.keepsHeaderVersion && !(leavingPins && register != nil && readLocks.openCount > 0)
             let readers = readLocks.openCount - (state.keepsHeaderVersion ? 1 : 0)
             let open = (force || leavingPins || before == .abandoned ? 0 : readers) + state.writerCount
             if open > 0 { throw SessionError.openTransactions(path: paths.file, count: open) }

@@ -11,8 +11,8 @@ extension Participant {
 
     /// Joins the session of `path`, or starts it.
     ///
-    /// - Throws: `OpenError` where the data file is at fault, `SessionError` where the others or a side file are, `SystemError` for
-    ///   anything else, such as a full disk. Nothing is left open, nobody is counted.
+    /// - Throws: `OpenError` where the data file is at fault, `SessionError` where the others or a side file are, `SystemError`
+    ///   for anything else, such as a full disk. Nothing is left open, nobody is counted.
     package static func open(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
         let paths = SessionPaths(path)
         try checkPath(path, options)
@@ -38,9 +38,11 @@ extension Participant {
             let inspection = try file.inspect()
             try lockFile.with(.list, options.deadline) { try start(lockFile, options, inspection.snapshot) }
             lockFile.participantCount = 1
-            let attachment = Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: false, needsFormatUpgrade: false)
+            let attachment = Attachment(
+                isInitiator: true, inspection: inspection, needsHistoryUpgrade: false, needsFormatUpgrade: false)
             return Participant(
-                paths: SessionPaths(""), options: options, lockFile: lockFile, file: file, register: nil, attachedAs: attachment, warnings: [])
+                paths: SessionPaths(""), options: options, lockFile: lockFile, file: file, register: nil, attachedAs: attachment,
+                warnings: [])
         } catch {
             lockFile.close()
             throw error
@@ -73,18 +75,23 @@ extension Participant {
         KillPoint.reach("open.locked")
         let isInitiator = lockFile.participantCount == 0
         if lockFile.participantCount > participantCountMax {
-            throw SessionError.unusable(path: lockFile.path, reason: "\(lockFile.participantCount) participants are counted, which cannot be")
+            throw SessionError.unusable(
+                path: lockFile.path, reason: "\(lockFile.participantCount) participants are counted, which cannot be")
         }
         let file = try openFile(paths, options, lockFile, isInitiator)
         do {
-            guard let attachment = try isInitiator ? initiate(file, paths, options, lockFile, deadline, &warnings) : join(file, options, lockFile, deadline)
+            guard
+                let attachment = try isInitiator
+                    ? initiate(file, paths, options, lockFile, deadline, &warnings) : join(file, options, lockFile, deadline)
             else {
                 file.close()
                 return nil
             }
-            // The register first, which takes its time: between the count and the note whose it is, a kill leaves the count for good.
+            // The register first, which takes its time: between the count and the note whose it is, a kill leaves the count for
+            // good.
             var register: ParticipantRegister?
-            do { register = try ParticipantRegister.create(paths, lockFile, label: options.label, grace: options.pinGrace) } catch {
+            do { register = try ParticipantRegister.create(paths, lockFile, label: options.label, grace: options.pinGrace) } catch
+            {
                 warnings.append("no register of participants: \(error)")
             }
             KillPoint.reach("open.registered")
@@ -98,7 +105,8 @@ extension Participant {
                 }
             } catch { warnings.append("participants that have died are counted still: \(error)") }
             return Participant(
-                paths: paths, options: options, lockFile: lockFile, file: file, register: register, attachedAs: attachment, warnings: warnings)
+                paths: paths, options: options, lockFile: lockFile, file: file, register: register, attachedAs: attachment,
+                warnings: warnings)
         } catch {
             file.close()
             throw error
@@ -126,7 +134,8 @@ extension Participant {
             // Less than a page with its metadata: nothing that was ever encrypted (file-format-3 8.8).
             let minimum = PageGeometry.smallestFileSize
             if options.encryptionKey != nil, (1..<minimum).contains(status.size), options.durability != .memoryOnly {
-                throw try PlainFile.seemsToBe(descriptor, path) ? OpenError.notEncrypted(path: path) : .tooSmall(path: path, size: status.size, minimum: minimum)
+                throw try PlainFile.seemsToBe(descriptor, path)
+                    ? OpenError.notEncrypted(path: path) : .tooSmall(path: path, size: status.size, minimum: minimum)
             }
             return try DatabaseFile(backend: backend)
         } catch {
@@ -135,11 +144,11 @@ extension Participant {
         }
     }
 
-    /// What is left where the making of a new file was cut short (`DatabaseFile.initialize`), by a full disk or a power cut: bytes
-    /// without any content, to be made a database anew.
+    /// What is left where the making of a new file was cut short (`DatabaseFile.initialize`), by a full disk or a power cut:
+    /// bytes without any content, to be made a database anew.
     ///
-    /// Of a plain file zeros, fewer than a header's sector; of an encrypted one at most its first page, written for the first time, with
-    /// its metadata or its data missing. A whole first page under another key is none, nor is a plain database.
+    /// Of a plain file zeros, fewer than a header's sector; of an encrypted one at most its first page, written for the first
+    /// time, with its metadata or its data missing. A whole first page under another key is none, nor is a plain database.
     private static func isRemnantOfCreation(
         _ descriptor: SystemCalls.Descriptor, _ size: Int, _ options: ParticipantOptions, _ path: String
     ) throws -> Bool {
@@ -149,7 +158,9 @@ extension Participant {
             let count = try SystemCalls.read(descriptor, into: buffer, at: 0, path: path)
             func isZero(_ range: Range<Int>) -> Bool { buffer[range.clamped(to: 0..<count)].allSatisfy { $0 == 0 } }
             if options.encryptionKey == nil { return isZero(0..<limit) }
-            if count >= FileHeader.byteCount, let start = buffer.baseAddress, FileHeader(start).mnemonic == FileHeader.mnemonic { return false }
+            if count >= FileHeader.byteCount, let start = buffer.baseAddress, FileHeader(start).mnemonic == FileHeader.mnemonic {
+                return false
+            }
             if count < PageGeometry.entryByteCount { return isZero(0..<limit) }
             let half = PageGeometry.entryByteCount / 2, page = PageGeometry.pageByteCount
             return isZero(half..<page) && (isZero(0..<half) || isZero(page..<2 * page))
@@ -157,10 +168,13 @@ extension Participant {
     }
 
     /// The backend that the options ask for; it closes the descriptor.
-    static func makeBackend(_ descriptor: SystemCalls.Descriptor, _ path: String, _ options: ParticipantOptions, _ lockFile: LockFile) -> FileBackend {
-        let backend: FileBackend = options.encryptionKey.map {
-            EncryptedFile(descriptor: descriptor, path: path, key: $0, markers: LockFilePageMarkers(lockFile))
-        } ?? PlainFile(descriptor: descriptor, path: path)
+    static func makeBackend(
+        _ descriptor: SystemCalls.Descriptor, _ path: String, _ options: ParticipantOptions, _ lockFile: LockFile
+    ) -> FileBackend {
+        let backend: FileBackend =
+            options.encryptionKey.map {
+                EncryptedFile(descriptor: descriptor, path: path, key: $0, markers: LockFilePageMarkers(lockFile))
+            } ?? PlainFile(descriptor: descriptor, path: path)
         // Without syncs, stores through a mapping are twice as fast; with them, they make the device write whole folios.
         backend.setStoresThroughMap(options.durability != .full)
         return backend
@@ -177,7 +191,9 @@ extension Participant {
         let inspection = try inspect(file)
         let backup = options.keepsBackups && options.durability != .memoryOnly ? FormatBackup(paths) : nil
         do { try checkFormat(inspection, options, file.path) } catch OpenError.unsupportedFormat {
-            guard let backup, backup.restore() else { throw OpenError.unsupportedFormat(path: file.path, format: Int(inspection.format)) }
+            guard let backup, backup.restore() else {
+                throw OpenError.unsupportedFormat(path: file.path, format: Int(inspection.format))
+            }
             return nil
         }
         let needsUpgrade = try checkHistory(inspection, options, file.path)
@@ -194,7 +210,8 @@ extension Participant {
             try ParticipantRegister.sweep(paths, lockFile, asInitiator: true, headerTop: nil, deadline)
             try start(lockFile, options, inspection.snapshot)
         }
-        return Attachment(isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade, needsFormatUpgrade: isOld(inspection))
+        return Attachment(
+            isInitiator: true, inspection: inspection, needsHistoryUpgrade: needsUpgrade, needsFormatUpgrade: isOld(inspection))
     }
 
     /// Steps 15 and 16: the session consists of one version. List mutex held, nobody is counted.
@@ -203,7 +220,8 @@ extension Participant {
         lockFile.numberOfVersions = 1
         lockFile.latestVersion = snapshot.version
         try VersionList(lockFile).reset(to: snapshot)
-        // The lock file may be a left-over that another descriptor kept us from initialising: its properties are not ours (step 16).
+        // The lock file may be a left-over that another descriptor kept us from initialising: its properties are not ours (step
+        // 16).
         lockFile.durability = options.durability.rawValue
         lockFile.historyType = options.historyType.rawValue
         lockFile.historySchemaVersion = options.historyType.schemaVersion
@@ -219,9 +237,13 @@ extension Participant {
         let inspection = try inspect(file)
         try checkFormat(inspection, options, file.path)
         func compare(_ which: SessionError.Property, _ ours: String, _ theirs: String) throws {
-            if ours != theirs { throw SessionError.incompatibleSession(path: file.path, which: which, ours: ours, theirs: theirs) }
+            if ours != theirs {
+                throw SessionError.incompatibleSession(path: file.path, which: which, ours: ours, theirs: theirs)
+            }
         }
-        try compare(.durability, "\(options.durability)", Durability(rawValue: lockFile.durability).map { "\($0)" } ?? "\(lockFile.durability)")
+        try compare(
+            .durability, "\(options.durability)",
+            Durability(rawValue: lockFile.durability).map { "\($0)" } ?? "\(lockFile.durability)")
         try compare(.historyType, name(options.historyType.rawValue), name(lockFile.historyType))
         try compare(.historySchemaVersion, "\(options.historyType.schemaVersion)", "\(lockFile.historySchemaVersion)")
         if lockFile.fileFormat != FileHeader.currentFormat {
@@ -232,12 +254,14 @@ extension Participant {
         try requireTop(newest.snapshot, inspection, options, lockFile.path)
         // The header is ahead of the list, perhaps for good, where an upgrade is on its way or its process has died.
         let other = inspection.header.liveSlot == 0 ? inspection.header.formats.1 : inspection.header.formats.0
-        let mayBeOld = options.durability != .memoryOnly && other != 0 && other < FileHeader.currentFormat
+        let mayBeOld =
+            options.durability != .memoryOnly && other != 0 && other < FileHeader.currentFormat
             && newest.snapshot.topRef != inspection.snapshot.topRef
         if mayBeOld && !options.acceptsOlderFormats { throw OpenError.upgradeRequired(path: file.path, format: Int(other)) }
         let isBehind = inspection.snapshot.topRef != 0 && inspection.historySchemaVersion < Int(options.historyType.schemaVersion)
-        return Attachment(isInitiator: false, inspection: inspection, needsHistoryUpgrade: isBehind,
-                          needsFormatUpgrade: isOld(inspection) || mayBeOld)
+        return Attachment(
+            isInitiator: false, inspection: inspection, needsHistoryUpgrade: isBehind,
+            needsFormatUpgrade: isOld(inspection) || mayBeOld)
     }
 
     /// The first commit makes a top array, and no later version goes without: one that does would pass for an empty database.
@@ -248,8 +272,9 @@ extension Participant {
     }
 
     private static func inspect(_ file: DatabaseFile) throws -> FileInspection {
-        do { return try file.inspect() } catch let error as FormatError { throw OpenError.damaged(path: file.path, error) }
-        catch let error as DecryptionError {
+        do { return try file.inspect() } catch let error as FormatError {
+            throw OpenError.damaged(path: file.path, error)
+        } catch let error as DecryptionError {
             if error.position == 0, let backend = file.backend as? EncryptedFile, (try? backend.seemsToBePlain()) == true {
                 throw OpenError.notEncrypted(path: file.path)
             }

@@ -25,9 +25,10 @@ import SystemCalls
 /// the count is raised: raised before it is noted, noted as released before it is lowered. Likewise `counted`, under the control
 /// mutex. An entry is held only while `counted`, and `counted` implies that the session's participants are not 0.
 ///
-/// Crash argument: a kill between the two stores leaks one count for the rest of the session, which costs space; it never lowers a
-/// count that somebody else owns. A sweeper clears an entry before it lowers the count, for the same reason. A register left by an
-/// earlier session has another session mark than the lock file (or the lock file has none): it is removed, its counts are void.
+/// Crash argument: a kill between the two stores leaks one count for the rest of the session, which costs space; it never lowers
+/// a count that somebody else owns. A sweeper clears an entry before it lowers the count, for the same reason. A register left by
+/// an earlier session has another session mark than the lock file (or the lock file has none): it is removed, its counts are
+/// void.
 package final class ParticipantRegister: @unchecked Sendable {
     // Sendable: the mapped entries are written under the list mutex, the header under the control mutex.
 
@@ -49,7 +50,8 @@ package final class ParticipantRegister: @unchecked Sendable {
 
     private enum Offset {
         static let layoutVersion = 8, counted = 12, pid = 16, startTime = 24, since = 32, mark = 40, grace = 44
-        static let device = 48, inode = 56, thread = 64, nameLength = 72, labelLength = 76, name = 80, label = 144, foundDead = 208
+        static let device = 48, inode = 56, thread = 64, nameLength = 72, labelLength = 76, name = 80, label = 144,
+            foundDead = 208
     }
 
     private init(path: String, descriptor: Int32, base: UnsafeMutableRawPointer, lockFile: LockFile) {
@@ -65,7 +67,9 @@ package final class ParticipantRegister: @unchecked Sendable {
 
     /// Makes the file of this participant. The caller holds the control mutex, as do sweepers, so nobody mistakes it for a dead
     /// one before it is locked.
-    static func create(_ paths: SessionPaths, _ lockFile: LockFile, label: String, grace: Duration = .zero) throws -> ParticipantRegister {
+    static func create(_ paths: SessionPaths, _ lockFile: LockFile, label: String, grace: Duration = .zero) throws
+        -> ParticipantRegister
+    {
         do { try SystemCalls.makeDirectory(paths.participants) } catch let error as SystemError where error.code == EEXIST {}
         let pid = getpid()
         let number = serial.wrappingAdd(1, ordering: .relaxed).newValue
@@ -108,7 +112,8 @@ package final class ParticipantRegister: @unchecked Sendable {
         CShims_store_u64(base, ParticipantRegister.magic)
     }
 
-    static let nameOfThisProgram = (LockHolder.read("/proc/self/comm") ?? "?").split(separator: "\n").first.map(String.init) ?? "?"
+    static let nameOfThisProgram =
+        (LockHolder.read("/proc/self/comm") ?? "?").split(separator: "\n").first.map(String.init) ?? "?"
 
     /// In clock ticks since the machine started; with the pid it names a process for good.
     static let startTimeOfThisProcess: UInt64 = {
@@ -140,7 +145,8 @@ package final class ParticipantRegister: @unchecked Sendable {
         ParticipantRegister.headerByteCount + Int(index) * ParticipantRegister.entryByteCount + (kind == .live ? 8 : 16)
     }
 
-    /// Notes a count that was just raised; list mutex held. What does not fit on the disk is not noted: it could not be given back.
+    /// Notes a count that was just raised; list mutex held. What does not fit on the disk is not noted: it could not be given
+    /// back.
     func noteAcquired(_ kind: VersionList.Kind, index: UInt32, version: UInt64) {
         let entry = ParticipantRegister.headerByteCount + Int(index) * ParticipantRegister.entryByteCount
         let end = entry + ParticipantRegister.entryByteCount
@@ -248,17 +254,18 @@ package final class ParticipantRegister: @unchecked Sendable {
 
     /// Gives back what participants of ours that have died still held in this session, and removes their files.
     ///
-    /// The caller holds the control mutex and is counted; the list mutex is taken here. As an initiator (`asInitiator`), who finds
-    /// nobody counted and resets the list, no counts are touched. Files that cannot be opened (another user's) stay.
-    /// - Parameter headerTop: the top ref in the data file's header. A version that it points to, and that is not the newest, belongs
-    ///   to a batch that was never synced: its pin protects the file from a power cut until a writer has set the header right, so
-    ///   it stays until then (file-format-3 4.4).
-    /// - Parameter claiming: the label of a participant that has taken over what its dead predecessors of the same label held: these
-    ///   are swept though their grace is not over.
+    /// The caller holds the control mutex and is counted; the list mutex is taken here. As an initiator (`asInitiator`), who
+    /// finds nobody counted and resets the list, no counts are touched. Files that cannot be opened (another user's) stay.
+    /// - Parameter headerTop: the top ref in the data file's header. A version that it points to, and that is not the newest,
+    ///   belongs to a batch that was never synced: its pin protects the file from a power cut until a writer has set the header
+    ///   right, so it stays until then (file-format-3 4.4).
+    /// - Parameter claiming: the label of a participant that has taken over what its dead predecessors of the same label held:
+    ///   these are swept though their grace is not over.
     /// - Returns: how many dead participants were swept.
     @discardableResult
     static func sweep(
-        _ paths: SessionPaths, _ lockFile: LockFile, asInitiator: Bool, headerTop: Int?, claiming: String? = nil, _ deadline: Deadline
+        _ paths: SessionPaths, _ lockFile: LockFile, asInitiator: Bool, headerTop: Int?, claiming: String? = nil,
+        _ deadline: Deadline
     ) throws -> Int {
         var swept = 0
         for path in filePaths(paths) {

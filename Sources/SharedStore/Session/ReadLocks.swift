@@ -14,9 +14,10 @@ package struct ReadLock: Equatable, Sendable {
 /// All locks of one kind on one version share a single count in the version list: further ones only count here, without touching
 /// shared memory. A version is looked up by the atomic `newest`; a held entry is never recycled, so the copy here is valid.
 ///
-/// Lock order here: the list mutex of the lock file outside, `state` inside; `state` is held for a few instructions only, so that no
-/// thread waits for a peer behind another thread's back. An entry whose local count has come to 0 stays `held` until its shared
-/// count is lowered under the list mutex; if a stopped peer does not let us have that mutex, it is lowered later (`releaseIdle`).
+/// Lock order here: the list mutex of the lock file outside, `state` inside; `state` is held for a few instructions only, so that
+/// no thread waits for a peer behind another thread's back. An entry whose local count has come to 0 stays `held` until its
+/// shared count is lowered under the list mutex; if a stopped peer does not let us have that mutex, it is lowered later
+/// (`releaseIdle`).
 package final class ReadLocks: Sendable {
     private struct Use {
         var count = 0
@@ -72,7 +73,8 @@ package final class ReadLocks: Sendable {
             if let cached { return cached }
             if !mustWait { break }
             if deadline.hasPassed {
-                throw SessionError.deadlineExceeded(path: file.path, what: "the end of a compaction", holder: "another thread of this process")
+                throw SessionError.deadlineExceeded(
+                    path: file.path, what: "the end of a compaction", holder: "another thread of this process")
             }
             pause(milliseconds: 1)
         }
@@ -106,7 +108,9 @@ package final class ReadLocks: Sendable {
     package func newestVersion(_ deadline: Deadline) throws -> UInt64 {
         try go(deadline) { s in
             let index = list.newest
-            guard index < s.entries.count, s.entries[Int(index)].live.held || s.entries[Int(index)].frozen.held else { return nil }
+            guard index < s.entries.count, s.entries[Int(index)].live.held || s.entries[Int(index)].frozen.held else {
+                return nil
+            }
             return s.entries[Int(index)].snapshot.version
         } _: {
             try file.with(.list, deadline) { try list.newestRecord().snapshot.version }
@@ -149,7 +153,8 @@ package final class ReadLocks: Sendable {
             if s.hasEnded { return false }
             let index = Int(lock.index)
             precondition(
-                index < s.entries.count && s.entries[index].snapshot.version == lock.snapshot.version && s.entries[index][lock.kind].count > 0,
+                index < s.entries.count && s.entries[index].snapshot.version == lock.snapshot.version
+                    && s.entries[index][lock.kind].count > 0,
                 "a read lock on version \(lock.snapshot.version) was released twice")
             s.entries[index][lock.kind].count -= 1
             s.openCount -= 1
@@ -157,7 +162,9 @@ package final class ReadLocks: Sendable {
             return s.entries[index][lock.kind].count == 0
         }
         if isLast {
-            try? go(deadline) { s in s.idleCount == 0 ? () : nil } _: {
+            try? go(deadline) { s in
+                s.idleCount == 0 ? () : nil
+            } _: {
                 try file.with(.list, deadline) { drop(Int(lock.index), lock.kind, evenUsed: false) }
             }
         }
@@ -165,7 +172,9 @@ package final class ReadLocks: Sendable {
 
     /// Lowers the shared counts of all entries that nobody here uses any more.
     package func releaseIdle(_ deadline: Deadline) {
-        try? go(deadline) { s in s.idleCount == 0 ? () : nil } _: {
+        try? go(deadline) { s in
+            s.idleCount == 0 ? () : nil
+        } _: {
             try file.with(.list, deadline) { dropHeld(evenUsed: false) }
         }
     }

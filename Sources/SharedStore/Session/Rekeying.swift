@@ -3,11 +3,11 @@ import SystemCalls
 
 /// Encrypting, decrypting and changing the key of a file that nobody has open.
 ///
-/// The file is replaced by a copy of its newest version without free space, in streaming form (file-format-3 7.1). Version number,
-/// history and format stay. Mode and owner stay; the inode does not, so a file with further hard links parts from them.
+/// The file is replaced by a copy of its newest version without free space, in streaming form (file-format-3 7.1). Version
+/// number, history and format stay. Mode and owner stay; the inode does not, so a file with further hard links parts from them.
 ///
-/// Crash argument: the copy lies under the name that a compaction uses, is synced, checked, and renamed over the file. The path stands
-/// for the whole old file or the whole new one at any time; a copy that a killed process left is removed by the next.
+/// Crash argument: the copy lies under the name that a compaction uses, is synced, checked, and renamed over the file. The path
+/// stands for the whole old file or the whole new one at any time; a copy that a killed process left is removed by the next.
 ///
 /// What is not done: the blocks of the old file are given back to the file system without being overwritten, and backups of
 /// older formats beside the file keep their key.
@@ -18,9 +18,12 @@ extension StoreFiles {
     ///   - oldKey: the key that the file has; nil where it is not encrypted.
     ///   - newKey: nil for a file that is not encrypted.
     ///   - check: looks at the copy, given its path, before it takes the file's place; what it throws leaves all as it is.
-    /// - Throws: `OpenError` where the file cannot be read with `oldKey`; `SessionError.inUse` where somebody has it open, `unusable` where
-    ///   it cannot be replaced; `SystemError`. The file is as it was then, unless the very last step, syncing the directory, failed.
-    public static func changeKey(_ path: String, from oldKey: EncryptionKey?, to newKey: EncryptionKey?, check: (String) throws -> Void = { _ in }) throws {
+    /// - Throws: `OpenError` where the file cannot be read with `oldKey`; `SessionError.inUse` where somebody has it open,
+    ///   `unusable` where it cannot be replaced; `SystemError`. The file is as it was then, unless the very last step, syncing
+    ///   the directory, failed.
+    public static func changeKey(
+        _ path: String, from oldKey: EncryptionKey?, to newKey: EncryptionKey?, check: (String) throws -> Void = { _ in }
+    ) throws {
         let path = SessionPaths(path).file
         let status: SystemCalls.Status
         do { status = try SystemCalls.status(path: path) } catch let error as SystemError { throw OpenError(error, path: path) }
@@ -44,7 +47,9 @@ extension StoreFiles {
         if done == nil { throw SessionError.inUse(path: path) }
     }
 
-    private static func copy(_ path: String, _ oldKey: EncryptionKey?, _ newKey: EncryptionKey?) throws -> StreamingCopy.Replacement {
+    private static func copy(_ path: String, _ oldKey: EncryptionKey?, _ newKey: EncryptionKey?) throws
+        -> StreamingCopy.Replacement
+    {
         // Says most clearly what is wrong with the file, or with the key.
         _ = try ImmutableFile(path: path, key: oldKey)
         let source = backend(try SystemCalls.open(path, O_RDONLY), path, oldKey)
@@ -52,9 +57,11 @@ extension StoreFiles {
         let file = try DatabaseFile(backend: source)
         let inspection = try file.inspect()
         let view = try file.view(of: inspection.snapshot)
-        let hasVersions = try inspection.snapshot.topRef != 0 && view.memory.node(inspection.snapshot.topRef).count > TopSlot.version
+        let hasVersions =
+            try inspection.snapshot.topRef != 0 && view.memory.node(inspection.snapshot.topRef).count > TopSlot.version
         let copy = StreamingCopy(
-            version: hasVersions ? inspection.snapshot.version : nil, keepsHistory: true, keepsSyncFileIdent: true, format: inspection.format)
+            version: hasVersions ? inspection.snapshot.version : nil, keepsHistory: true, keepsSyncFileIdent: true,
+            format: inspection.format)
         return try copy.makeReplacement(view, ofPath: path) {
             backend(try createReplacement($0, of: path), $0, newKey)
         }
@@ -69,11 +76,14 @@ extension StoreFiles {
         do {
             let made = try SystemCalls.status(descriptor, path: temporary)
             if made.owner != status.owner || made.group != status.group {
-                do { try SystemCalls.setOwner(descriptor, status.owner, group: status.group, path: temporary) } catch let error as SystemError {
+                do { try SystemCalls.setOwner(descriptor, status.owner, group: status.group, path: temporary) } catch let error
+                    as SystemError
+                {
                     // Another group can be borne, another owner cannot.
                     if made.owner != status.owner || !error.isPermissionDenied {
                         throw SessionError.unusable(
-                            path: path, reason: "it belongs to user \(status.owner), and its replacement would belong to user \(made.owner)")
+                            path: path,
+                            reason: "it belongs to user \(status.owner), and its replacement would belong to user \(made.owner)")
                     }
                 }
             }

@@ -42,7 +42,8 @@ public enum SessionError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(path): lock file has \(what) \(theirs), expected \(ours); it is held by another version of the software, or damaged"
         case .incompatibleSession(let path, let which, let ours, let theirs):
             "\(path): already open with \(which.rawValue) \(theirs), cannot be opened with \(ours) at the same time"
-        case .unusable(let path, let reason): "\(path): the session cannot go on: \(reason); close the file in all processes and open it again"
+        case .unusable(let path, let reason):
+            "\(path): the session cannot go on: \(reason); close the file in all processes and open it again"
         case .deadlineExceeded(let path, let what, let holder): "\(path): gave up waiting for \(what), held by \(holder)"
         case .badVersion(let path, let version): "\(path): version \(version) is no longer available"
         case .tooManyVersions(let path, let limit, let holders):

@@ -2,8 +2,9 @@ import SystemCalls
 
 /// The names that belong to a database file (coordination.md 1.1).
 ///
-/// Suffixes are appended to the name of the file itself, not to that of a symbolic link to it: one file has one session, under whichever
-/// name it is opened. (Others append them to the path as they are given it: they and we meet where all use the name of the file.)
+/// Suffixes are appended to the name of the file itself, not to that of a symbolic link to it: one file has one session, under
+/// whichever name it is opened. (Others append them to the path as they are given it: they and we meet where all use the name of
+/// the file.)
 package struct SessionPaths: Sendable, Equatable {
     /// The data file.
     package let file: String

@@ -10,8 +10,8 @@ import SystemCalls
 package enum SessionProbe {
     package enum Answer { case live, perhaps, notLive }
 
-    /// `live`: a lock of the lock file is seen, whether it can be read or not. `perhaps`: none is seen, but participants are counted: they are in another
-    /// container, or dead.
+    /// `live`: a lock of the lock file is seen, whether it can be read or not. `perhaps`: none is seen, but participants are
+    /// counted: they are in another container, or dead.
     package static func look(_ path: String) -> Answer {
         let lockPath = SessionPaths(path).lock
         guard let status = try? SystemCalls.status(path: lockPath) else { return .notLive }

@@ -63,8 +63,12 @@ extension SessionStatus {
         let now = UInt64(SystemCalls.realTimeNanoseconds())
         var lines = participants.flatMap { participant in
             participant.pins.map { pin in
-                (pin.since, "version \(pin.version) by process \(participant.processIdentifier) (\(participant.programName)"
-                    + (participant.label.isEmpty ? "" : ", \(participant.label)") + ") for \((now - min(now, pin.since)) / 1_000_000_000) s")
+                (
+                    pin.since,
+                    "version \(pin.version) by process \(participant.processIdentifier) (\(participant.programName)"
+                        + (participant.label.isEmpty ? "" : ", \(participant.label)")
+                        + ") for \((now - min(now, pin.since)) / 1_000_000_000) s"
+                )
             }
         }.sorted { $0.0 < $1.0 }.map(\.1)
         let foreign = versions.reduce(0) { $0 + $1.unregisteredLockCount }
@@ -96,14 +100,16 @@ extension Participant {
             let version = record.snapshot.version
             let registered = participants.reduce(0) { $0 + $1.pins.count { $0.version == version } }
             let held = free.map { $0.reduce(0) { $0 &+ ($1.version > version ? $1.length : 0) } }
-            versions.append(SessionStatus.Version(
-                version: version, isNewest: record.index == newestIndex, logicalSize: record.snapshot.logicalSize,
-                liveLockCount: Int(record.live), frozenLockCount: Int(record.frozen),
-                unregisteredLockCount: max(0, Int(record.live) + Int(record.frozen) - registered), bytesHeld: held))
+            versions.append(
+                SessionStatus.Version(
+                    version: version, isNewest: record.index == newestIndex, logicalSize: record.snapshot.logicalSize,
+                    liveLockCount: Int(record.live), frozenLockCount: Int(record.frozen),
+                    unregisteredLockCount: max(0, Int(record.live) + Int(record.frozen) - registered), bytesHeld: held))
         }
         let word = lockFile.word(of: .write)
         return SessionStatus(
-            path: paths.file, durability: Durability(rawValue: lockFile.durability), historyType: HistoryType(rawValue: lockFile.historyType),
+            path: paths.file, durability: Durability(rawValue: lockFile.durability),
+            historyType: HistoryType(rawValue: lockFile.historyType),
             newestVersion: versions.first { $0.isNewest }?.version ?? newest.snapshot.version,
             participantCount: Int(lockFile.participantCount), participants: participants, versions: versions,
             writer: word & LockHolder.threadMask == 0 ? nil : LockHolder.describe(mutexWord: word))
@@ -122,7 +128,8 @@ extension Participant {
         return ParticipantRegister.filePaths(paths).compactMap { path in
             guard let descriptor = try? SideFile.open(path, 0) else { return nil }
             defer { SystemCalls.close(descriptor) }
-            guard let bytes = try? ParticipantRegister.readAll(descriptor, path), let contents = ParticipantRegister.Contents(bytes),
+            guard let bytes = try? ParticipantRegister.readAll(descriptor, path),
+                let contents = ParticipantRegister.Contents(bytes),
                 contents.isCounted, contents.device == lockFile.device, contents.inode == lockFile.inode,
                 contents.mark == 0 || contents.mark == lockFile.sessionMark
             else { return nil }

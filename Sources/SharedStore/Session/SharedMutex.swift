@@ -79,7 +79,8 @@ extension LockFile {
         switch code {
         case ENOTRECOVERABLE: SessionError.unusable(path: path, reason: "\(mutex.name) was given up after its owner died")
         case EINVAL:
-            SessionError.incompatibleLockFile(path: path, what: "mutexes of kind", ours: "robust and shared", theirs: "unknown (\(mutex.name))")
+            SessionError.incompatibleLockFile(
+                path: path, what: "mutexes of kind", ours: "robust and shared", theirs: "unknown (\(mutex.name))")
         default: SystemError(call: "pthread_mutex_lock", code: code, path: path)
         }
     }
@@ -122,7 +123,8 @@ extension LockFile {
         let me = CShims_gettid()
         for inner in SharedMutex.allCases where inner.rawValue >= mutex.rawValue {
             precondition(
-                holder(inner) != me, "this thread takes \(mutex.name) while it holds \(inner.name); the order is write, control, list")
+                holder(inner) != me,
+                "this thread takes \(mutex.name) while it holds \(inner.name); the order is write, control, list")
         }
     }
 

@@ -8,8 +8,8 @@ public enum StoreFiles {
     /// Others who open meanwhile wait, and start a fresh session afterwards: the lock file is emptied at the end, so that nobody
     /// takes its stale content for a live session. It stays behind, as it always does.
     /// - Returns: nil where somebody, perhaps this process, has the file open; `body` did not run then.
-    /// - Throws: `OpenError.fileNotFound` where the directory is missing, `SessionError.sideFile` where something else stands at the lock
-    ///   file's name, what `body` throws, `SystemError`.
+    /// - Throws: `OpenError.fileNotFound` where the directory is missing, `SessionError.sideFile` where something else stands at
+    ///   the lock file's name, what `body` throws, `SystemError`.
     public static func withExclusiveAccess<Result>(_ path: String, _ body: () throws -> Result) throws -> Result? {
         let lockPath = SessionPaths(path).lock
         let descriptor = try LockFile.openDescriptor(SessionPaths(path))
@@ -40,7 +40,9 @@ public enum StoreFiles {
     public static func delete(_ path: String) throws -> Bool {
         let paths = SessionPaths(path)
         let directory = SystemCalls.parentDirectory(of: paths.lock)
-        do { _ = try SystemCalls.status(path: directory) } catch let error as SystemError where error.code == ENOENT { return false }
+        do { _ = try SystemCalls.status(path: directory) } catch let error as SystemError where error.code == ENOENT {
+            return false
+        }
         let existed = try withExclusiveAccess(path) {
             let existed = try remove(paths.file)
             // A link to the file would otherwise stand for nothing.

@@ -1,10 +1,12 @@
 import CShims
 import SystemCalls
 
-/// The list of versions at the end of the lock file: which are reachable, and how many read locks hold each (coordination.md 2.2, 4).
+/// The list of versions at the end of the lock file: which are reachable, and how many read locks hold each (coordination.md 2.2,
+/// 4).
 ///
-/// Record (40 bytes): `0 version · 8 logical file size · 16 top ref · 24 live locks · 28 frozen locks · 32 full locks · 36 padding`.
-/// Version 0 alone makes a record free; `allocating` and `newest` are indexes, `newest` is all ones while the list is empty.
+/// Record (40 bytes): `0 version · 8 logical file size · 16 top ref · 24 live locks · 28 frozen locks · 32 full locks · 36
+/// padding`. Version 0 alone makes a record free; `allocating` and `newest` are indexes, `newest` is all ones while the list is
+/// empty.
 ///
 /// Invariants between commits, for whoever holds the list mutex:
 /// * `allocating == newest`, else the writer that made the difference is dead and the record at `allocating` is half-made;
@@ -50,7 +52,8 @@ package struct VersionList {
         let entries = CShims_load_u32(file.address(CSHIMS_LOCK_LIST_ENTRIES))
         if entries == file.checkedRecordCount.load(ordering: .relaxed) { return Int(entries) }
         if entries < LockFile.recordStep || Int(entries) > LockFile.recordCountMax {
-            throw unusable("the version list claims \(entries) entries, possible are \(LockFile.recordStep) to \(LockFile.recordCountMax)")
+            throw unusable(
+                "the version list claims \(entries) entries, possible are \(LockFile.recordStep) to \(LockFile.recordCountMax)")
         }
         let needed = LockFile.recordsOffset + Int(entries) * LockFile.recordByteCount
         let size = try SystemCalls.status(file.descriptor, path: file.path).size
@@ -103,8 +106,8 @@ package struct VersionList {
         return found
     }
 
-    /// The newest version, without the mutex: for whoever wants to know whether to look. 0 where that cannot be told at this moment,
-    /// since the record was given to another version meanwhile, or the list is damaged.
+    /// The newest version, without the mutex: for whoever wants to know whether to look. 0 where that cannot be told at this
+    /// moment, since the record was given to another version meanwhile, or the list is damaged.
     package var newestVersionHint: UInt64 {
         let index = newest
         guard let capacity = try? capacity(), index < capacity else { return 0 }
@@ -173,7 +176,8 @@ package struct VersionList {
         let capacity = try capacity()
         newest = VersionList.none
         allocating = 0
-        (file.base + LockFile.recordsOffset).initializeMemory(as: UInt8.self, repeating: 0, count: capacity * LockFile.recordByteCount)
+        (file.base + LockFile.recordsOffset).initializeMemory(
+            as: UInt8.self, repeating: 0, count: capacity * LockFile.recordByteCount)
         try publish(snapshot)
     }
 
@@ -203,7 +207,8 @@ package struct VersionList {
         for index in 0..<capacity where CShims_load_u64(unchecked(index)) == 0 { return UInt32(index) }
         let grown = capacity + LockFile.recordStep
         if grown > LockFile.recordCountMax { throw SessionError.tooManyVersions(path: file.path, limit: capacity, holders: "") }
-        try SystemCalls.preallocate(file.descriptor, to: LockFile.recordsOffset + grown * LockFile.recordByteCount, path: file.path)
+        try SystemCalls.preallocate(
+            file.descriptor, to: LockFile.recordsOffset + grown * LockFile.recordByteCount, path: file.path)
         // An earlier growth may have been cut short after the file was enlarged; what is there now is zero or was never used.
         unchecked(capacity).initializeMemory(as: UInt8.self, repeating: 0, count: LockFile.recordStep * LockFile.recordByteCount)
         CShims_fence()

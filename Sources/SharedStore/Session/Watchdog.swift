@@ -4,8 +4,8 @@ import SystemCalls
 
 /// One thread for all participants of this process that looks after what dead peers leave (coordination.md 3.3, 5.2).
 ///
-/// It looks every few milliseconds while a session is busy and ever more rarely, down to once a second, while nothing moves. A look
-/// at an idle session is a handful of loads; locks are only tried where a word in the lock file says that their owner died.
+/// It looks every few milliseconds while a session is busy and ever more rarely, down to once a second, while nothing moves. A
+/// look at an idle session is a handful of loads; locks are only tried where a word in the lock file says that their owner died.
 final class Watchdog: Sendable {
     static let shared = Watchdog()
 
@@ -65,10 +65,14 @@ final class Watchdog: Sendable {
         var interval = Watchdog.activeMilliseconds
         while true {
             let entries = state.withLock { $0.entries }
-            if entries.isEmpty, state.withLock({ state in
-                if state.entries.isEmpty { state.isRunning = false }
-                return !state.isRunning
-            }) { return }
+            if entries.isEmpty,
+                state.withLock({ state in
+                    if state.entries.isEmpty { state.isRunning = false }
+                    return !state.isRunning
+                })
+            {
+                return
+            }
             var isActive = false
             for entry in entries {
                 entry.target.withLock { target in
@@ -144,8 +148,8 @@ final class ParticipantWatch: Watchdog.Watched, @unchecked Sendable {
     }
 }
 
-/// When dead participants of each session were last looked for: where a process takes part in one session many times, as a service with
-/// many mirrors of one file does, one look serves all. It costs some calls for each participant that there is.
+/// When dead participants of each session were last looked for: where a process takes part in one session many times, as a
+/// service with many mirrors of one file does, one look serves all. It costs some calls for each participant that there is.
 final class SessionSweeps: Sendable {
     private struct Key: Hashable { let device: UInt64, inode: UInt64 }
     private let last = Mutex<[Key: Int64]>([:])

@@ -4,13 +4,15 @@ import SystemCalls
 
 /// A thread that takes and gives back the write mutex on behalf of transactions which move between threads.
 ///
-/// A robust mutex belongs to the thread that locked it: only it may unlock, and the kernel heals the mutex when it ends. A transaction
-/// of a dispatch queue or an actor begins on one thread and ends on another, so neither can own the mutex; this thread does.
+/// A robust mutex belongs to the thread that locked it: only it may unlock, and the kernel heals the mutex when it ends. A
+/// transaction of a dispatch queue or an actor begins on one thread and ends on another, so neither can own the mutex; this
+/// thread does.
 ///
 /// The thread starts with the first request and ends when it has had nothing to do for a while. Requests are served in order, one
 /// grant at a time; who was granted the mutex calls `release` exactly once. All members may be used from any thread.
 ///
-/// Crash argument: the keeper is a thread of the process, so that the mutex is healed when the process dies, as for any other owner.
+/// Crash argument: the keeper is a thread of the process, so that the mutex is healed when the process dies, as for any other
+/// owner.
 package final class WriteLockKeeper: Sendable {
     private struct Request {
         let deadline: Deadline
@@ -63,8 +65,9 @@ package final class WriteLockKeeper: Sendable {
         try outcome.wait()
     }
 
-    /// For a holder that has to wait for its place, which may be waiting itself, for whoever waits for the mutex: where others want to write
-    /// once `patience` has passed, `expire` is called, once, on the keeper's thread. It may give the mutex back. Ends with `release`.
+    /// For a holder that has to wait for its place, which may be waiting itself, for whoever waits for the mutex: where others
+    /// want to write once `patience` has passed, `expire` is called, once, on the keeper's thread. It may give the mutex back.
+    /// Ends with `release`.
     func watch(patience: Duration, _ expire: @escaping @Sendable () -> Void) {
         let nanoseconds = patience.components.seconds * 1_000_000_000 + patience.components.attoseconds / 1_000_000_000
         let due = SystemCalls.monotonicNanoseconds() &+ nanoseconds
@@ -153,7 +156,8 @@ package final class WriteLockKeeper: Sendable {
                 }
             case .wait:
                 let isHeld = state.withLock { $0.isHeld }
-                let isQuiet = word.take(waitingNanoseconds: isHeld ? WriteLockKeeper.lookNanoseconds : WriteLockKeeper.idleNanoseconds) == 0
+                let isQuiet =
+                    word.take(waitingNanoseconds: isHeld ? WriteLockKeeper.lookNanoseconds : WriteLockKeeper.idleNanoseconds) == 0
                 if isHeld { look() } else { isIdle = isQuiet }
             case .end: return
             }

@@ -5,17 +5,18 @@ import SystemCalls
 
 /// Taking and giving the write mutex, in the order in which writers came (coordination.md 5.1, 5.2).
 ///
-/// Everybody draws a ticket from `next_ticket`; the holder of the write mutex sets `next_served` to its own ticket, and adds 1 when
-/// it is done. Others sleep on a condition variable until it is their turn; we never do, since a waiter that is killed there
-/// freezes the session. We sleep in the mutex itself when we are next, and on the word `next_served` (a shared futex, which has no
-/// state in the file) when we are not.
+/// Everybody draws a ticket from `next_ticket`; the holder of the write mutex sets `next_served` to its own ticket, and adds 1
+/// when it is done. Others sleep on a condition variable until it is their turn; we never do, since a waiter that is killed there
+/// freezes the session. We sleep in the mutex itself when we are next, and on the word `next_served` (a shared futex, which has
+/// no state in the file) when we are not.
 ///
 /// A ticket whose owner died is passed over after 500 ms, counted from the moment when the mutex was first seen to be free: as
 /// long as others make progress nobody jumps the queue.
 ///
 /// Crash argument: the mutex is robust, so a dead holder's successor gets it at once. The flag `commit_in_critical_phase` is set
-/// only by a holder, so whoever holds the mutex and sees it set knows that its setter is dead; each prefix of `VersionList.publish`
-/// being a valid list, clearing the flag loses nothing (5.5 W6). The header is compared with the list at each begin (W5).
+/// only by a holder, so whoever holds the mutex and sees it set knows that its setter is dead; each prefix of
+/// `VersionList.publish` being a valid list, clearing the flag loses nothing (5.5 W6). The header is compared with the list at
+/// each begin (W5).
 package struct WriteQueue {
     static let fairnessNanoseconds: Int64 = 500_000_000
     private static let sleepNanosecondsMin: Int64 = 50_000
@@ -74,14 +75,17 @@ package struct WriteQueue {
                 limit = limit ?? SystemCalls.monotonicNanoseconds() + WriteQueue.fairnessNanoseconds
             } else if limit == nil {
                 let word = file.word(of: .write)
-                if word & LockHolder.threadMask == 0 { limit = SystemCalls.monotonicNanoseconds() + WriteQueue.fairnessNanoseconds }
+                if word & LockHolder.threadMask == 0 {
+                    limit = SystemCalls.monotonicNanoseconds() + WriteQueue.fairnessNanoseconds
+                }
             }
             if deadline.hasPassed {
                 throw SessionError.deadlineExceeded(
                     path: file.path, what: "our turn to write (\(max(0, ahead(ticket))) before us)",
                     holder: LockHolder.describe(mutexWord: file.word(of: .write)))
             }
-            _ = CShims_futex_wait(file.address(CSHIMS_LOCK_NEXT_SERVED), served, min(sleep, max(1, deadline.remainingNanoseconds)))
+            _ = CShims_futex_wait(
+                file.address(CSHIMS_LOCK_NEXT_SERVED), served, min(sleep, max(1, deadline.remainingNanoseconds)))
             sleep = min(2 * sleep, WriteQueue.sleepNanosecondsMax)
         }
     }

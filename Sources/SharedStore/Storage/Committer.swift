@@ -11,7 +11,8 @@ import SystemCalls
 /// | `flip` | sync, header slot, sync, flag, sync | write (C4, C5) |
 /// | `didPublish` | remembers the free space for the next commit | write (C7 done) |
 ///
-/// Two syncs in all: the first covers nodes, file size and header slot, the second the flag (of an encrypted file: slot and flag).
+/// Two syncs in all: the first covers nodes, file size and header slot, the second the flag (of an encrypted file: slot and
+/// flag).
 ///
 /// Crash argument: up to the flag's store the header points to version N. Nothing of N, nor of any pinned version, is
 /// overwritten (`FreeSpace`), the slot that is written is not the live one. The flag is one byte and cannot tear; before it
@@ -71,7 +72,8 @@ public final class Committer {
     ///   - pinned: the result of the purge; its last entry is `base`.
     ///   - syncs: false where the header is not to be flipped and nothing synced yet.
     /// - Returns: version N+1. The arena can only be reset from here on.
-    public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions, syncs: Bool = true) throws -> Snapshot {
+    public func prepare(base: Snapshot, arena: Arena, topRef: Int, pinned: PinnedVersions, syncs: Bool = true) throws -> Snapshot
+    {
         precondition(pinned.versions.last?.snapshot == base, "the newest pinned version is not that of the transaction")
         prepared = nil
         // The number is stored with a tag bit, as a positive one.
@@ -80,13 +82,15 @@ public final class Committer {
         let memory = arena.memory
         try loadTop(memory, topRef, base)
         try space.begin(base: base, memory: memory)
-        var evacuation = try Evacuation(memory, slot: top.count > TopSlot.evacuation ? top[TopSlot.evacuation] : 0,
-                                        listRef: Int(top[TopSlot.freePositions]))
+        var evacuation = try Evacuation(
+            memory, slot: top.count > TopSlot.evacuation ? top[TopSlot.evacuation] : 0,
+            listRef: Int(top[TopSlot.freePositions]))
         try releaseLists(arena, topRef, evacuation)
         if evacuation.limit > 0 && evacuation.backoff == 0 {
             let work = arena.allocatedBytes / 2 + 16 * space.entryCount + 4096
-            try evacuation.scan(arena, work: work, root: { slot in slot < top.count ? Int(top[slot]) : 0 },
-                                setRoot: { slot, ref in top[slot] = Int64(ref) })
+            try evacuation.scan(
+                arena, work: work, root: { slot in slot < top.count ? Int(top[slot]) : 0 },
+                setRoot: { slot, ref in top[slot] = Int64(ref) })
         }
         try space.takeReleased(arena.releasedBlocks)
         if pinned.droppedYoungerEntry && !space.locked.isEmpty { try space.backdate(pinned, file: file) }

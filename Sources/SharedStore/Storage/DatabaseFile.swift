@@ -64,8 +64,9 @@ public final class DatabaseFile: Sendable {
 
     /// Makes an empty file a database that was never committed to: one page, beginning with a header (file-format-1 1.1).
     ///
-    /// The header is written first, by one call, and synced before the file gets its size: who dies here leaves an empty file, one that
-    /// can be opened, or a few bytes that the next initiator knows for what they are (`Participant.isRemnantOfCreation`).
+    /// The header is written first, by one call, and synced before the file gets its size: who dies here leaves an empty file,
+    /// one that can be opened, or a few bytes that the next initiator knows for what they are
+    /// (`Participant.isRemnantOfCreation`).
     public func initialize(durability: Durability) throws {
         var bytes: (UInt64, UInt64, UInt64) = (0, 0, 0)
         try withUnsafeMutableBytes(of: &bytes) {
@@ -80,8 +81,8 @@ public final class DatabaseFile: Sendable {
 
     /// Makes `topRef` what the header points to: the other slot, sync, the flag, sync (file-format-3 4.1, steps 6-9).
     ///
-    /// In an encrypted file slot and flag lie in one page, which is written as a whole or not at all: it is encrypted once, after a sync of
-    /// what it makes visible. So both kinds of files take two syncs.
+    /// In an encrypted file slot and flag lie in one page, which is written as a whole or not at all: it is encrypted once, after
+    /// a sync of what it makes visible. So both kinds of files take two syncs.
     ///
     /// Used by every commit, and at the beginning of a write transaction when a dead writer left the header ahead of the version
     /// list (coordination.md 5.5 W5). Nothing happens for `.memoryOnly`, whose header never points anywhere.
@@ -106,7 +107,9 @@ public final class DatabaseFile: Sendable {
         try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) { bytes in
             guard let start = bytes.baseAddress else { return }
             header.store(to: start)
-            func write(_ range: Range<Int>) throws { try backend.write(UnsafeRawBufferPointer(rebasing: bytes[range]), at: range.lowerBound) }
+            func write(_ range: Range<Int>) throws {
+                try backend.write(UnsafeRawBufferPointer(rebasing: bytes[range]), at: range.lowerBound)
+            }
             if isPaged {
                 do {
                     try write(0..<FileHeader.byteCount)
@@ -138,7 +141,8 @@ public final class DatabaseFile: Sendable {
         let other = 1 - header.liveSlot
         // The other slot is the one that the newest version was written to, with its format.
         let knowsFormat = (other == 0 ? header.topRefs.0 : header.topRefs.1) == UInt64(newest.topRef)
-        let format = knowsFormat ? (other == 0 ? header.formats.0 : header.formats.1) : newest.topRef == 0 ? 0 : FileHeader.currentFormat
+        let format =
+            knowsFormat ? (other == 0 ? header.formats.0 : header.formats.1) : newest.topRef == 0 ? 0 : FileHeader.currentFormat
         try pointHeader(to: newest.topRef, format: format, durability: durability)
         return decided(format)
     }

@@ -109,7 +109,8 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     /// Whether a file begins like one that is not encrypted.
     static func seemsToBe(_ descriptor: SystemCalls.Descriptor, _ path: String) throws -> Bool {
         try withUnsafeTemporaryAllocation(byteCount: FileHeader.byteCount, alignment: 8) { bytes in
-            guard let start = bytes.baseAddress, try SystemCalls.read(descriptor, into: bytes, at: 0, path: path) == bytes.count else { return false }
+            guard let start = bytes.baseAddress, try SystemCalls.read(descriptor, into: bytes, at: 0, path: path) == bytes.count
+            else { return false }
             return FileHeader(start).mnemonic == FileHeader.mnemonic
         }
     }
@@ -165,8 +166,9 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
     public override func syncData() throws { try SystemCalls.syncData(descriptor, path: path) }
 
     public override func map(at address: UnsafeMutableRawPointer, length: Int) throws -> PageSource? {
-        _ = try SystemCalls.map(length: length, protection: PROT_READ, flags: MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                                descriptor, at: address, path: path)
+        _ = try SystemCalls.map(
+            length: length, protection: PROT_READ, flags: MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+            descriptor, at: address, path: path)
         return nil
     }
 
@@ -201,8 +203,9 @@ public final class PlainFile: FileBackend, @unchecked Sendable {
         if !path.isEmpty && status.allocatedBytes < status.size { wantsMap = false; return false }
         let length = max(1 << 30, ((2 * status.size) + 0xFFFF) & ~0xFFFF)
         do {
-            let map = try SystemCalls.map(length: length, protection: PROT_READ | PROT_WRITE, flags: MAP_SHARED | MAP_NORESERVE,
-                                          descriptor, path: path)
+            let map = try SystemCalls.map(
+                length: length, protection: PROT_READ | PROT_WRITE, flags: MAP_SHARED | MAP_NORESERVE,
+                descriptor, path: path)
             dropWritableMap()
             writable = map
             writableLength = length

@@ -41,9 +41,10 @@ extension DatabaseFile {
             }
             if version < 0 { throw FormatError(ref: layout.topRef, "version \(version) cannot be") }
             let snapshot = Snapshot(version: UInt64(max(version, 1)), topRef: layout.topRef, logicalSize: logicalSize)
-            return FileInspection(layout: layout, physicalSize: size, snapshot: snapshot,
-                                  historyType: try top.tagged(TopSlot.historyType),
-                                  historySchemaVersion: try top.tagged(TopSlot.historySchema))
+            return FileInspection(
+                layout: layout, physicalSize: size, snapshot: snapshot,
+                historyType: try top.tagged(TopSlot.historyType),
+                historySchemaVersion: try top.tagged(TopSlot.historySchema))
         } catch let error as FormatError { throw OpenError.damaged(path: path, error) }
     }
 
@@ -63,7 +64,10 @@ extension DatabaseFile {
         guard let expected = inspection.alignedSize, !inspection.isStreaming else { return false }
         if inspection.physicalSize > expected {
             do {
-                guard try TailCheck.look(self, inspection.snapshot, from: expected, physicalSize: inspection.physicalSize) == .unused else { return false }
+                guard
+                    try TailCheck.look(self, inspection.snapshot, from: expected, physicalSize: inspection.physicalSize)
+                        == .unused
+                else { return false }
             } catch let error as FormatError { throw OpenError.damaged(path: path, error) }
             try backend.truncate(to: expected)
             return true

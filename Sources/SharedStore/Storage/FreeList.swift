@@ -50,7 +50,9 @@ final class FreeList {
         let versions = versionsRef == 0 ? nil : try integers(memory, versionsRef)
         let count = positions.count
         if lengths.count != count || versions.map({ $0.count != count }) ?? false {
-            throw FormatError(ref: positionsRef, """
+            throw FormatError(
+                ref: positionsRef,
+                """
                 free list with \(count) positions, \(lengths.count) lengths, \(versions?.count ?? count) versions
                 """)
         }
@@ -89,8 +91,11 @@ final class FreeList {
             let b = p[i]
             // One test for the usual case; lengths above the logical size cannot overflow the sum, since both are compared first.
             if (b.position | b.length) & 7 != 0 || b.position < end || b.length < 0 || b.position > snapshot.logicalSize
-                || b.length > snapshot.logicalSize &- b.position || b.version > UInt64(Int64.max) {
-                throw FormatError(ref: ref, """
+                || b.length > snapshot.logicalSize &- b.position || b.version > UInt64(Int64.max)
+            {
+                throw FormatError(
+                    ref: ref,
+                    """
                     block \(i) of the free list, \(b.length) bytes at \(b.position), is unaligned, out of order or outside the \
                     \(snapshot.logicalSize) bytes of the version
                     """)

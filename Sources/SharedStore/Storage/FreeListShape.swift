@@ -43,24 +43,27 @@ struct FreeListShape {
     private static func code(_ value: Int) -> Int { value < 1 << 15 ? 5 : value < 1 << 31 ? 6 : 7 }
 
     /// Merges the four lists into the three nodes. Throws where blocks overlap: something was released twice.
-    func write(_ space: FreeSpace, _ version: UInt64, positions: UnsafeMutableRawPointer, lengths: UnsafeMutableRawPointer,
-               versions: UnsafeMutableRawPointer) throws {
+    func write(
+        _ space: FreeSpace, _ version: UInt64, positions: UnsafeMutableRawPointer, lengths: UnsafeMutableRawPointer,
+        versions: UnsafeMutableRawPointer
+    ) throws {
         NodePacking.stampHeader(positions, flags: UInt8(positionCode), count: count)
         NodePacking.stampHeader(lengths, flags: UInt8(lengthCode), count: count)
         NodePacking.stampHeader(versions, flags: UInt8(versionCode), count: count)
         (versions + 8).initializeMemory(as: UInt8.self, repeating: 0, count: NodePacking.byteCount(count, versionCode) - 8)
         let p = positions + 8, l = lengths + 8
-        let isDisjoint = switch (positionCode, lengthCode) {
-        case (5, 5): merge(space, version, p, Int16.self, l, Int16.self, versions + 8)
-        case (6, 5): merge(space, version, p, Int32.self, l, Int16.self, versions + 8)
-        case (6, 6): merge(space, version, p, Int32.self, l, Int32.self, versions + 8)
-        case (7, 5): merge(space, version, p, Int64.self, l, Int16.self, versions + 8)
-        case (7, 6): merge(space, version, p, Int64.self, l, Int32.self, versions + 8)
-        case (7, 7): merge(space, version, p, Int64.self, l, Int64.self, versions + 8)
-        case (5, 6): merge(space, version, p, Int16.self, l, Int32.self, versions + 8)
-        case (5, 7): merge(space, version, p, Int16.self, l, Int64.self, versions + 8)
-        default: merge(space, version, p, Int32.self, l, Int64.self, versions + 8)
-        }
+        let isDisjoint =
+            switch (positionCode, lengthCode) {
+            case (5, 5): merge(space, version, p, Int16.self, l, Int16.self, versions + 8)
+            case (6, 5): merge(space, version, p, Int32.self, l, Int16.self, versions + 8)
+            case (6, 6): merge(space, version, p, Int32.self, l, Int32.self, versions + 8)
+            case (7, 5): merge(space, version, p, Int64.self, l, Int16.self, versions + 8)
+            case (7, 6): merge(space, version, p, Int64.self, l, Int32.self, versions + 8)
+            case (7, 7): merge(space, version, p, Int64.self, l, Int64.self, versions + 8)
+            case (5, 6): merge(space, version, p, Int16.self, l, Int32.self, versions + 8)
+            case (5, 7): merge(space, version, p, Int16.self, l, Int64.self, versions + 8)
+            default: merge(space, version, p, Int32.self, l, Int64.self, versions + 8)
+            }
         NodePacking.clearPadding(p, count << (positionCode - 4))
         NodePacking.clearPadding(l, count << (lengthCode - 4))
         if !isDisjoint { throw overlap(space) }
@@ -123,7 +126,9 @@ struct FreeListShape {
         var end = FileHeader.byteCount
         for block in all {
             if block.position < end || block.length <= 0 {
-                return FormatError(ref: block.position, """
+                return FormatError(
+                    ref: block.position,
+                    """
                     released or free twice: \(block.length) bytes at \(block.position), the block before ends at \(end)
                     """)
             }

@@ -150,7 +150,8 @@ final class FreeSpace {
             let b = p[i]
             if let last = freed.popLast() {
                 if last.end > b.position {
-                    throw FormatError(ref: b.position, "released twice: \(b.length) bytes, part of \(last.length) at \(last.position)")
+                    throw FormatError(
+                        ref: b.position, "released twice: \(b.length) bytes, part of \(last.length) at \(last.position)")
                 }
                 if last.end == b.position {
                     freed.append(Block(position: last.position, length: last.length + b.length))

@@ -50,7 +50,9 @@ public final class FileMapping: @unchecked Sendable {
     /// Bytes of plain content.
     public let byteCount: Int
     /// The bytes, to be read only; of an encrypted file only the pages that were asked for are there.
-    public var bytes: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: memory.state.pointee.base, count: byteCount) }
+    public var bytes: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(start: memory.state.pointee.base, count: byteCount)
+    }
     private let mappedByteCount: Int
     /// Open as long as pages are decrypted; else -1.
     private let descriptor: SystemCalls.Descriptor
@@ -77,10 +79,12 @@ public final class FileMapping: @unchecked Sendable {
             }
             byteCount = key == nil ? status.size : PageGeometry.plainSize(fileSize: status.size)
             let mapped = (byteCount + PageGeometry.pageByteCount - 1) & ~(PageGeometry.pageByteCount - 1)
-            let base = key == nil
+            let base =
+                key == nil
                 ? try SystemCalls.map(length: mapped, protection: PROT_READ, flags: MAP_SHARED, descriptor, path: path)
-                : try SystemCalls.map(length: mapped, protection: PROT_READ | PROT_WRITE,
-                                      flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: path)
+                : try SystemCalls.map(
+                    length: mapped, protection: PROT_READ | PROT_WRITE,
+                    flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: path)
             do {
                 pages = try key.map {
                     try EncryptedPages(descriptor: descriptor, path: path, key: $0, base: base, byteCount: mapped)
@@ -114,14 +118,15 @@ public final class FileMapping: @unchecked Sendable {
 extension OpenError {
     /// The case for a page that does not decrypt.
     public init(_ error: DecryptionError) {
-        let reason = switch error.reason {
-        case .neverWritten: "it has never been written"
-        case .outOfBounds: "it is out of bounds; the file is cut off or not encrypted"
-        case .interruptedFirstWrite: "its checksum is wrong, or its first write was interrupted"
-        case .authenticationFailed: "its checksum is wrong"
-        case .countersDisagree: "its metadata is damaged"
-        case .unstable(let seconds): "somebody kept writing it for \(seconds) seconds"
-        }
+        let reason =
+            switch error.reason {
+            case .neverWritten: "it has never been written"
+            case .outOfBounds: "it is out of bounds; the file is cut off or not encrypted"
+            case .interruptedFirstWrite: "its checksum is wrong, or its first write was interrupted"
+            case .authenticationFailed: "its checksum is wrong"
+            case .countersDisagree: "its metadata is damaged"
+            case .unstable(let seconds): "somebody kept writing it for \(seconds) seconds"
+            }
         self = .decryptionFailed(path: error.path, page: error.position / PageGeometry.pageByteCount, reason: reason)
     }
 }

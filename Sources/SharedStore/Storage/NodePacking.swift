@@ -35,7 +35,7 @@ enum NodePacking {
         switch widthCode {
         case 0: return
         case 1, 2, 3:
-            let shift = widthCode - 1   // log2 of the bits
+            let shift = widthCode - 1  // log2 of the bits
             let perByte = 8 >> shift
             var i = 0
             while i < count {

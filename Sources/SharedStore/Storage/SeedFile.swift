@@ -3,26 +3,30 @@ import SystemCalls
 
 /// Puts a prepared file in the place of one that does not exist yet.
 ///
-/// Of any number of processes exactly one finds the place empty; nobody ever sees half a file, and an existing one is never touched. How:
-/// `SeedDraft`.
+/// Of any number of processes exactly one finds the place empty; nobody ever sees half a file, and an existing one is never
+/// touched. How: `SeedDraft`.
 public enum SeedFile {
     /// Copies `seed` to `path` unless something is there; true where this call did it. The copy may be written by its owner.
-    /// - Throws: `OpenError` where the seed cannot be read, the folder of `path` is missing, or `path` is a directory; `SystemError`
-    ///   where the copy cannot be made.
+    /// - Throws: `OpenError` where the seed cannot be read, the folder of `path` is missing, or `path` is a directory;
+    ///   `SystemError` where the copy cannot be made.
     public static func install(_ seed: String, to path: String) throws -> Bool {
         if let standing = try? SystemCalls.linkStatus(path: path) {
             if standing.isDirectory { throw OpenError.isDirectory(path: path) }
             return false
         }
         let source: SystemCalls.Descriptor
-        do { source = try SystemCalls.open(seed, O_RDONLY | O_NONBLOCK) } catch let error as SystemError { throw OpenError(error, path: seed) }
+        do { source = try SystemCalls.open(seed, O_RDONLY | O_NONBLOCK) } catch let error as SystemError {
+            throw OpenError(error, path: seed)
+        }
         defer { SystemCalls.close(source) }
         let status = try SystemCalls.status(source, path: seed)
         if status.isDirectory { throw OpenError.isDirectory(path: seed) }
         if !status.isRegularFile { throw OpenError.notARegularFile(path: seed) }
         // As private as the seed, and writable by its owner.
         let draft: SeedDraft
-        do { draft = try SeedDraft(for: path, mode: status.mode & 0o666 | 0o600) } catch let error as SystemError where error.code == ENOENT || error.code == ENOTDIR {
+        do { draft = try SeedDraft(for: path, mode: status.mode & 0o666 | 0o600) } catch let error as SystemError
+            where error.code == ENOENT || error.code == ENOTDIR
+        {
             throw OpenError.fileNotFound(path: SystemCalls.parentDirectory(of: path))
         }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
@@ -38,9 +42,9 @@ public enum SeedFile {
 
 /// A file in the making, beside the place that it is meant for: what installs seeds and what fetches them have this in common.
 ///
-/// Crash argument: it has a name of its own, is synced, and gets its final name by one rename; then the directory is synced. Under the final
-/// name there is what was there before, or all of it. A draft that is let go leaves nothing; one of a killed process leaves a file whose
-/// name ends in `.part-PROCESS-NUMBER`.
+/// Crash argument: it has a name of its own, is synced, and gets its final name by one rename; then the directory is synced.
+/// Under the final name there is what was there before, or all of it. A draft that is let go leaves nothing; one of a killed
+/// process leaves a file whose name ends in `.part-PROCESS-NUMBER`.
 ///
 /// Used by one thread.
 public final class SeedDraft {
@@ -78,7 +82,9 @@ public final class SeedDraft {
     /// Gives it its name if nothing has that name; false where something has, which stays as it is.
     public func place() throws -> Bool {
         try SystemCalls.sync(descriptor, path: temporaryPath)
-        do { try SystemCalls.renameExclusively(temporaryPath, to: path) } catch let error as SystemError where error.code == EEXIST { return false }
+        do { try SystemCalls.renameExclusively(temporaryPath, to: path) } catch let error as SystemError
+            where error.code == EEXIST
+        { return false }
         try named()
         return true
     }

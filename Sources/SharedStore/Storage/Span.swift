@@ -52,8 +52,9 @@ public final class Span: @unchecked Sendable {
             smallest = fileLength + arenaLength
             let base: UnsafeMutableRawPointer
             do {
-                base = try SystemCalls.map(length: smallest, protection: PROT_NONE,
-                                           flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: backend.path)
+                base = try SystemCalls.map(
+                    length: smallest, protection: PROT_NONE,
+                    flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: backend.path)
             } catch let error as SystemError where error.code == ENOMEM { continue }
             do {
                 pageSource = try backend.map(at: base, length: fileLength)

@@ -45,8 +45,10 @@ public struct StreamingCopy: Sendable {
     ///   - view: the version to copy; it stays pinned meanwhile.
     ///   - replacing: false: an existing file is an error (`SystemError` EEXIST). True: it is replaced; nobody may have it open.
     ///   - makeBackend: opens a new, empty file at the path it is given; by default a plain one.
-    public func write(_ view: FileView, toPath path: String, replacing: Bool = false,
-                      makeBackend: (String) throws -> FileBackend = { try PlainFile.createExclusively($0) }) throws {
+    public func write(
+        _ view: FileView, toPath path: String, replacing: Bool = false,
+        makeBackend: (String) throws -> FileBackend = { try PlainFile.createExclusively($0) }
+    ) throws {
         if try !replacing && StreamingCopy.exists(path) { throw SystemError(call: "open", code: EEXIST, path: path) }
         let temporary = StreamingCopy.temporaryName(for: path)
         try writeTemporary(view, temporary, makeBackend)
@@ -128,7 +130,8 @@ public struct StreamingCopy: Sendable {
         let temporary = StreamingCopy.temporaryName(for: path)
         do {
             let descriptor = try SystemCalls.open(temporary, O_RDWR | O_CREAT | O_EXCL, mode: mode)
-            let backend: FileBackend = key.map { EncryptedFile(descriptor: descriptor, path: temporary, key: $0) }
+            let backend: FileBackend =
+                key.map { EncryptedFile(descriptor: descriptor, path: temporary, key: $0) }
                 ?? PlainFile(descriptor: descriptor, path: temporary)
             // An encrypted file is written through a span, which must outlive the writing.
             let file = try key.map { _ in try DatabaseFile(backend: backend) }
@@ -222,7 +225,8 @@ private final class CopyRun {
     init(_ memory: Memory, _ out: SequentialWriter, limit: Int) {
         self.memory = memory
         self.out = out
-        // Nodes get other places, and arrays of refs other widths for them: a copy may be a little longer than a source without free space.
+        // Nodes get other places, and arrays of refs other widths for them: a copy may be a little longer than a source without
+        // free space.
         self.limit = 2 &* limit &+ (1 << 16)
     }
 

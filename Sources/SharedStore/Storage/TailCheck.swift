@@ -3,8 +3,9 @@ import SystemCalls
 
 /// What lies behind the logical size of a file, asked before it is cut off (coordination.md 3.4, step 14).
 ///
-/// A sound file has nothing there but what an unfinished commit or an evacuation has left. A damaged logical size, in a top array that is
-/// otherwise well formed, makes live nodes look like that; cutting them off would make good data out of reach for any repair.
+/// A sound file has nothing there but what an unfinished commit or an evacuation has left. A damaged logical size, in a top array
+/// that is otherwise well formed, makes live nodes look like that; cutting them off would make good data out of reach for any
+/// repair.
 enum TailCheck {
     enum Answer: Equatable {
         case unused
@@ -26,10 +27,13 @@ enum TailCheck {
             while at < range.upperBound {
                 let wanted = min(chunkByteCount, range.upperBound - at)
                 // A page that does not decrypt is not zero.
-                guard let count = try? backend.read(into: UnsafeMutableRawBufferPointer(rebasing: space[..<wanted]), at: at), count == wanted
+                guard let count = try? backend.read(into: UnsafeMutableRawBufferPointer(rebasing: space[..<wanted]), at: at),
+                    count == wanted
                 else { return false }
                 // The first byte is zero and each other one is equal to the one before.
-                guard let start = space.baseAddress, space[0] == 0, memcmp(start, start + 1, wanted - 1) == 0 else { return false }
+                guard let start = space.baseAddress, space[0] == 0, memcmp(start, start + 1, wanted - 1) == 0 else {
+                    return false
+                }
                 at += wanted
             }
             return true
@@ -48,14 +52,20 @@ enum TailCheck {
             let (word, bit) = (ref >> 9, UInt64(1) << UInt64(ref >> 3 & 63))
             if seen[word] & bit != 0 { continue }
             seen[word] |= bit
-            guard ref < snapshot.logicalSize else { throw FormatError(ref: ref, "a node in use lies behind the logical size of \(snapshot.logicalSize)") }
+            guard ref < snapshot.logicalSize else {
+                throw FormatError(ref: ref, "a node in use lies behind the logical size of \(snapshot.logicalSize)")
+            }
             let node: Node
-            do { node = try memory.node(ref) } catch is SystemError { throw FormatError(ref: ref, "the file cannot be read here") } catch {
+            do { node = try memory.node(ref) } catch is SystemError {
+                throw FormatError(ref: ref, "the file cannot be read here")
+            } catch {
                 answer = .unknown
                 continue
             }
             if ref + node.byteCount > snapshot.logicalSize {
-                throw FormatError(ref: ref, "a node of \(node.byteCount) bytes in use reaches behind the logical size of \(snapshot.logicalSize)")
+                throw FormatError(
+                    ref: ref,
+                    "a node of \(node.byteCount) bytes in use reaches behind the logical size of \(snapshot.logicalSize)")
             }
             guard node.hasRefs else { continue }
             guard node.widthType == 0 else {
@@ -66,7 +76,11 @@ enum TailCheck {
                 let value = node.unchecked(i)
                 // Zero, or a number with a mark.
                 if value == 0 || value & 1 == 1 { continue }
-                if value < FileHeader.byteCount || value & 7 != 0 || value >= physicalSize { answer = .unknown } else { pending.append(Int(value)) }
+                if value < FileHeader.byteCount || value & 7 != 0 || value >= physicalSize {
+                    answer = .unknown
+                } else {
+                    pending.append(Int(value))
+                }
             }
         }
         return withExtendedLifetime(view) { answer }

@@ -1,8 +1,8 @@
 /// The leaf of a column in a cluster leaf, where the column is known to be of the right kind: what the object layer does most.
 ///
-/// Each is one call into this module, within which everything is inlined; that needs the leaf's type to be spelled out, a generic function is
-/// specialised too late. `slot` is the column's position in the cluster leaf: its leaf index + 1.
-/// A leaf of another kind throws `FormatError`, as everywhere.
+/// Each is one call into this module, within which everything is inlined; that needs the leaf's type to be spelled out, a generic
+/// function is specialised too late. `slot` is the column's position in the cluster leaf: its leaf index + 1. A leaf of another
+/// kind throws `FormatError`, as everywhere.
 public enum CellReading {
     @inline(never)
     public static func intLeaf(_ memory: Memory, _ cluster: Node, _ slot: Int) throws -> IntLeaf {

@@ -31,7 +31,8 @@
 }
 
 extension Memory {
-    /// Ref of the value list of an enumerated string column, also where the write transaction has changed it since the column was read.
+    /// Ref of the value list of an enumerated string column, also where the write transaction has changed it since the column was
+    /// read.
     @inline(__always)
     func enumerationRef(_ column: Column) -> Int {
         guard let moved = state.pointee.movedLists else { return column.enumerationRef }

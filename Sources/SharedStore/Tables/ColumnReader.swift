@@ -35,7 +35,8 @@ public enum ColumnReader {
         case .float: self = .float(try FloatLeaf(memory, ref))
         case .double: self = .double(try DoubleLeaf(memory, ref))
         case .string:
-            self = column.isEnumerated
+            self =
+                column.isEnumerated
                 ? .enumeratedString(try EnumStringLeaf(memory, ref, keys: StringLeaf(memory, memory.enumerationRef(column))))
                 : .string(try StringLeaf(memory, ref))
         case .binary: self = .binary(try BinaryLeaf(memory, ref))

@@ -46,7 +46,8 @@ public struct DictionaryReader {
             let top = try memory.refs(ref, "dictionary")
             if top.count != 2 { throw FormatError(ref: ref, "dictionary with \(top.count) elements") }
             let keysRef = try top.requiredRef(0), valuesRef = try top.requiredRef(1)
-            let keyCount = keyType == .int
+            let keyCount =
+                keyType == .int
                 ? try BPlusTree<IntLeaf>(memory, keysRef).count : try BPlusTree<StringLeaf>(memory, keysRef).count
             let valueCount = try BPlusTree<MixedLeaf>(memory, valuesRef).count
             if keyCount != valueCount { throw FormatError(ref: ref, "dictionary with \(keyCount) keys and \(valueCount) values") }

@@ -4,7 +4,8 @@ public enum FullTextTokenizer {
 
     /// What a letter from U+00C0 to U+00FE becomes, by its low 5 bits, upper and lower case alike: an ASCII letter,
     /// nothing (0), or itself in lower case as two bytes (1).
-    private static let latin: [UInt8] = Array("aaaaa".utf8) + [1, 1] + Array("ceeeeiiii".utf8)
+    private static let latin: [UInt8] =
+        Array("aaaaa".utf8) + [1, 1] + Array("ceeeeiiii".utf8)
         + [1] + Array("nooooo".utf8) + [0, 1] + Array("uuuuy".utf8) + [1, 1]
 
     /// The distinct words of `text`, in no order.
@@ -28,7 +29,7 @@ public enum FullTextTokenizer {
             let byte = text[i]
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                 UInt8(ascii: "A")...UInt8(ascii: "Z"):
+                UInt8(ascii: "A")...UInt8(ascii: "Z"):
                 isInWord = true
                 if token.count < tokenByteCountMax { token.append(byte < 0x5B && byte > 0x40 ? byte + 0x20 : byte) }
                 i += 1

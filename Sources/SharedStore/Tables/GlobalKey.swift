@@ -34,8 +34,9 @@ public struct GlobalKey: Hashable, Sendable {
     init(digestOf bytes: UnsafeRawBufferPointer) {
         var digest: (UInt64, UInt64, UInt32) = (0, 0, 0)
         withUnsafeMutableBytes(of: &digest) { out in
-            _ = SHA1(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count,
-                     out.baseAddress?.assumingMemoryBound(to: UInt8.self))
+            _ = SHA1(
+                bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count,
+                out.baseAddress?.assumingMemoryBound(to: UInt8.self))
         }
         self.init(high: digest.1, low: digest.0)
     }

@@ -26,7 +26,8 @@ public final class Group: @unchecked Sendable {
 
     /// - Parameters:
     ///   - topRef: ref of the top array, 0 for a file without content.
-    ///   - previous: a group of the same file whose version was held, or was the newest, until this version existed; see `TableSchema`.
+    ///   - previous: a group of the same file whose version was held, or was the newest, until this version existed; see
+    ///     `TableSchema`.
     ///   - owner: an object whose life keeps the memory readable; nil where the caller sees to that.
     public init(memory: Memory, topRef: Int, format: Int, owner: AnyObject? = nil, previous: Group? = nil) throws {
         self.memory = memory
@@ -66,7 +67,9 @@ public final class Group: @unchecked Sendable {
     /// Lets the list show a table's new top array, after a write transaction made one.
     func setEntry(_ slot: Int, _ ref: Int) { if slot < entries.count { entries[slot] = Int64(ref) } }
 
-    private static func read(_ memory: Memory, _ topRef: Int, names known: [String]? = nil) throws -> (names: [String], entries: [Int64]) {
+    private static func read(_ memory: Memory, _ topRef: Int, names known: [String]? = nil) throws -> (
+        names: [String], entries: [Int64]
+    ) {
         if topRef == 0 { return ([], []) }
         let top = try memory.refs(topRef, "group top")
         if !TopSlot.legalCounts.contains(top.count) { throw FormatError(ref: topRef, "group top with \(top.count) elements") }
@@ -101,7 +104,9 @@ public final class Group: @unchecked Sendable {
 
     /// The table with `name`, or nil.
     public func table(named name: String) throws -> Table? {
-        guard let slot = names.firstIndex(where: { $0.isSame(as: name) }), entries[slot] != 0, entries[slot] & 1 == 0 else { return nil }
+        guard let slot = names.firstIndex(where: { $0.isSame(as: name) }), entries[slot] != 0, entries[slot] & 1 == 0 else {
+            return nil
+        }
         return try table(key(ofSlot: slot))
     }
 
@@ -115,8 +120,9 @@ public final class Group: @unchecked Sendable {
         guard slot < entries.count, entries[slot] != 0, entries[slot] & 1 == 0, try self.key(ofSlot: slot) == key else {
             return nil
         }
-        let table = try Table(memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot],
-                              format: format, owner: owner, earlier: earlier)
+        let table = try Table(
+            memory: memory, topRef: Int(truncatingIfNeeded: entries[slot]), key: key, name: names[slot],
+            format: format, owner: owner, earlier: earlier)
         // Two threads may both have read the table; all get the one that was put here first.
         return cache.withLock {
             if slot < $0.count, let first = $0[slot], first.key == key { return first }

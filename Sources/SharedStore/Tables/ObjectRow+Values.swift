@@ -11,8 +11,9 @@ extension ObjectRow {
 
     @inline(__always)
     private func expect(_ column: Column, _ type: ColumnType) {
-        precondition(column.type == type && column.collection == nil,
-                     "the column holds values of another type; ask for what Column.type and Column.collection name")
+        precondition(
+            column.type == type && column.collection == nil,
+            "the column holds values of another type; ask for what Column.type and Column.collection name")
     }
 
     /// An int column that is not nullable.
@@ -66,7 +67,8 @@ extension ObjectRow {
 
     @inline(__always)
     private func enumeration(_ column: Column) throws -> EnumStringLeaf {
-        try EnumStringLeaf(memory, cluster.requiredRef(column.leafIndex &+ 1), keys: StringLeaf(memory, memory.enumerationRef(column)))
+        try EnumStringLeaf(
+            memory, cluster.requiredRef(column.leafIndex &+ 1), keys: StringLeaf(memory, memory.enumerationRef(column)))
     }
 
     public func binary(_ column: Column) throws -> [UInt8]? {
@@ -121,8 +123,9 @@ extension ObjectRow {
 
     /// The value of any scalar column. A link is `.link` with the table it goes to, or `.null` where the object is gone.
     public func value(_ column: Column) throws -> Mixed {
-        precondition(column.collection == nil && !column.isBacklink,
-                     "a collection is read with list, set or dictionary, a backlink column with backlinks")
+        precondition(
+            column.collection == nil && !column.isBacklink,
+            "a collection is read with list, set or dictionary, a backlink column with backlinks")
         switch column.type {
         case .int: return try optionalInt(column).map(Mixed.int) ?? .null
         case .bool: return try bool(column).map(Mixed.bool) ?? .null

@@ -51,8 +51,10 @@ public struct PropertySchema: Equatable, Sendable {
     /// The class that links go to.
     public var objectType: String?
 
-    public init(name: String, type: ColumnType, collection: CollectionKind? = nil, isOptional: Bool = false,
-                isIndexed: Bool = false, isFullTextIndexed: Bool = false, objectType: String? = nil) {
+    public init(
+        name: String, type: ColumnType, collection: CollectionKind? = nil, isOptional: Bool = false,
+        isIndexed: Bool = false, isFullTextIndexed: Bool = false, objectType: String? = nil
+    ) {
         self.name = name
         self.type = type
         self.collection = collection
@@ -75,7 +77,8 @@ extension Group {
     /// Version of the object layer's schema; -1 where the file has none (file-format-2 9.1).
     public func schemaVersion() throws -> Int64 {
         guard let table = try table(named: Group.metadataTableName), let column = table.column(named: "version"),
-              column.type == .int, column.collection == nil, let row = try table.object(at: 0) else { return -1 }
+            column.type == .int, column.collection == nil, let row = try table.object(at: 0)
+        else { return -1 }
         return try row.optionalInt(column) ?? -1
     }
 

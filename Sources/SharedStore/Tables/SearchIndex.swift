@@ -79,7 +79,8 @@ public struct SearchIndex {
     /// Calls `body` with every object whose column equals `value` until it returns false.
     public func forEachRow(_ value: Mixed, _ body: (ObjectRow) throws -> Bool) throws {
         let entry = try SearchIndex.withIndexBytes(value, in: column) { bytes in
-            try isFullWord ? FullTextIndex.descend(memory, root, BytesIndexKey(bytes))
+            try isFullWord
+                ? FullTextIndex.descend(memory, root, BytesIndexKey(bytes))
                 : SearchIndex.descend(memory, root, BytesIndexKey(bytes))
         }
         switch entry {
@@ -90,14 +91,17 @@ public struct SearchIndex {
             let keys = try BPlusTree<KeyLeaf>(memory, ref)
             if keys.count == 0 { return }
             // Where first and last value are equal the whole list is (file-format-2 7.5).
-            let allEqual = try !isFullWord && column.type != .mixed
+            let allEqual =
+                try !isFullWord && column.type != .mixed
                 && row(keys.value(at: 0)) { try self.matches($0, value) } != nil
                 && row(keys.value(at: keys.count - 1)) { try self.matches($0, value) } != nil
             var position = 0
             while position < keys.count {
                 let (leaf, start) = try keys.leaf(containing: position)
                 for i in 0..<leaf.count {
-                    if let row = try row(leaf.unchecked(i), { try allEqual || self.matches($0, value) }), try !body(row) { return }
+                    if let row = try row(leaf.unchecked(i), { try allEqual || self.matches($0, value) }), try !body(row) {
+                        return
+                    }
                 }
                 position = start + leaf.count
             }
@@ -157,7 +161,9 @@ public struct SearchIndex {
             if position == chunks.count { return nil }
             let element = node.unchecked(position &+ 1)
             if node.isInner {
-                span = ChunkSpan(above: position > 0 ? chunks.unchecked(position &- 1) : Int64(Int32.min) - 1, upTo: chunks.unchecked(position))
+                span = ChunkSpan(
+                    above: position > 0 ? chunks.unchecked(position &- 1) : Int64(Int32.min) - 1, upTo: chunks.unchecked(position)
+                )
                 node = try memory.node(Int(truncatingIfNeeded: element))
                 continue
             }
@@ -208,8 +214,8 @@ public struct SearchIndex {
 
     /// The same over 32-bit chunks, as every writer makes them; without branches, since they could not be foretold.
     ///
-    /// Chunks are spread evenly, mostly, so where the span of a node is known its place is guessed first: that reads two lines of the cache
-    /// instead of five, which are not there in a large index. A guess that is not near goes the usual way.
+    /// Chunks are spread evenly, mostly, so where the span of a node is known its place is guessed first: that reads two lines of
+    /// the cache instead of five, which are not there in a large index. A guess that is not near goes the usual way.
     @inline(__always)
     static func lowerBound(_ chunks: UnsafePointer<Int32>, _ count: Int, _ chunk: Int32, _ span: ChunkSpan = ChunkSpan()) -> Int {
         var base = chunks, rest = count

@@ -2,7 +2,8 @@
 ///
 /// Block of W bytes: the characters, zeros, and in the last byte the number of zeros before it (W = null).
 enum NameArray {
-    /// All names of the array at `ref`, which may be `countMax` at most: empty names have no bytes, so that a damaged node can claim millions.
+    /// All names of the array at `ref`, which may be `countMax` at most: empty names have no bytes, so that a damaged node can
+    /// claim millions.
     static func read(_ memory: Memory, _ ref: Int, countMax: Int) throws -> [String] {
         let node = try memory.node(ref)
         guard !node.hasRefs, node.widthType == 1 else { throw FormatError(ref: ref, "names with flags \(node.flags)") }

@@ -26,9 +26,11 @@ struct Spec {
         let oppositeTables = oppositeTablesRef == 0 ? nil : try memory.integers(oppositeTablesRef, "opposite tables")
         let oppositeColumns = oppositeColumnsRef == 0 ? nil : try memory.integers(oppositeColumnsRef, "opposite columns")
         guard types.count == keys.count, attributes.count == keys.count, keys.count <= Spec.columnCountMax,
-              names.count <= keys.count else {
+            names.count <= keys.count
+        else {
             throw FormatError(
-                ref: specRef, "\(types.count) types, \(names.count) names, \(attributes.count) attributes and \(keys.count) keys of columns")
+                ref: specRef,
+                "\(types.count) types, \(names.count) names, \(attributes.count) attributes and \(keys.count) keys of columns")
         }
         publicCount = names.count
         columns.reserveCapacity(keys.count)
@@ -44,12 +46,13 @@ struct Spec {
             var merged = stored.attributes
             merged.formUnion(ColumnAttributes(rawValue: Int(truncatingIfNeeded: attributes.unchecked(i)) & 0x101))
             let keyType = Int(truncatingIfNeeded: types.unchecked(i) >> 16)
-            columns.append(Column(
-                key: stored, type: type, attributes: merged, specIndex: i, table: table,
-                oppositeTable: try Spec.tableKey(oppositeTables, stored.leafIndex),
-                oppositeColumn: try Spec.columnKey(oppositeColumns, stored.leafIndex),
-                dictionaryKeyType: keyType == 0 && merged.contains(.dictionary) && format >= 23 ? .int : .string,
-                enumerationRef: i < publicCount ? try enumerations?.optionalRef(i) ?? 0 : 0, format: format))
+            columns.append(
+                Column(
+                    key: stored, type: type, attributes: merged, specIndex: i, table: table,
+                    oppositeTable: try Spec.tableKey(oppositeTables, stored.leafIndex),
+                    oppositeColumn: try Spec.columnKey(oppositeColumns, stored.leafIndex),
+                    dictionaryKeyType: keyType == 0 && merged.contains(.dictionary) && format >= 23 ? .int : .string,
+                    enumerationRef: i < publicCount ? try enumerations?.optionalRef(i) ?? 0 : 0, format: format))
         }
     }
 

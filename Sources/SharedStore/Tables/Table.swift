@@ -43,7 +43,10 @@ public final class Table: @unchecked Sendable {
 
     private let owner: AnyObject?
 
-    init(memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8, owner: AnyObject? = nil, earlier: [TableSchema] = []) throws {
+    init(
+        memory: Memory, topRef: Int, key: TableKey, name: String, format: UInt8, owner: AnyObject? = nil,
+        earlier: [TableSchema] = []
+    ) throws {
         self.memory = memory
         self.owner = owner
         self.key = key
@@ -94,7 +97,9 @@ public final class Table: @unchecked Sendable {
         var collisionsRef: Int
     }
 
-    private static func read(_ memory: Memory, _ topRef: Int, _ key: TableKey, _ format: UInt8, _ earlier: [TableSchema]) throws -> Parts {
+    private static func read(_ memory: Memory, _ topRef: Int, _ key: TableKey, _ format: UInt8, _ earlier: [TableSchema]) throws
+        -> Parts
+    {
         let top = try memory.refs(topRef, "table top")
         if top.count < TableSlot.contentVersion { throw FormatError(ref: topRef, "table top with \(top.count) elements") }
         let stored = try top.tagged(TableSlot.key)
@@ -168,7 +173,8 @@ public final class Table: @unchecked Sendable {
     /// The object at position `index` in key order, or nil.
     public func object(at index: Int) throws -> ObjectRow? { hidesObjects ? nil : try tree.object(at: index) }
 
-    /// The leaf with the object at position `index`, and the position of the leaf's first object; nil where there are not so many.
+    /// The leaf with the object at position `index`, and the position of the leaf's first object; nil where there are not so
+    /// many.
     public func leaf(at index: Int) throws -> (leaf: ClusterLeaf, start: Int)? { hidesObjects ? nil : try tree.leaf(at: index) }
 
     /// The first live object whose key is not below `key`: its leaf and its row there.

@@ -2,8 +2,8 @@
 ///
 /// Reading it costs far more than reading a row, and hardly any commit changes it. A version takes it over from the one before
 /// where its refs are the same. That is sound for two versions of which the older one was held, or was ours and the newest,
-/// until the newer one existed: nodes of a version that somebody holds are not overwritten (file-format-3 2), so that the same ref
-/// leads to the same bytes. Nodes of an arena are changed in place; what was read from them is never taken over.
+/// until the newer one existed: nodes of a version that somebody holds are not overwritten (file-format-3 2), so that the same
+/// ref leads to the same bytes. Nodes of an arena are changed in place; what was read from them is never taken over.
 final class TableSchema: Sendable {
     let names: [String]
     let columns: [Column]
@@ -33,7 +33,9 @@ final class TableSchema: Sendable {
     }
 
     /// The schema of the table whose top array is `top`: one of `earlier`, if it is the same.
-    static func read(_ memory: Memory, _ top: Node, _ key: TableKey, _ format: UInt8, earlier: [TableSchema] = []) throws -> TableSchema {
+    static func read(_ memory: Memory, _ top: Node, _ key: TableKey, _ format: UInt8, earlier: [TableSchema] = []) throws
+        -> TableSchema
+    {
         let refs = try Refs(top)
         for schema in earlier where schema.key == key && schema.refs == refs && schema.format == format && schema.isShareable {
             return schema
@@ -42,8 +44,9 @@ final class TableSchema: Sendable {
     }
 
     private init(_ memory: Memory, _ topRef: Int, _ refs: Refs, _ key: TableKey, _ format: UInt8) throws {
-        let spec = try Spec(memory, specRef: refs.spec, oppositeTablesRef: refs.oppositeTables, oppositeColumnsRef: refs.oppositeColumns,
-                            table: key, format: format)
+        let spec = try Spec(
+            memory, specRef: refs.spec, oppositeTablesRef: refs.oppositeTables, oppositeColumnsRef: refs.oppositeColumns,
+            table: key, format: format)
         var positions: [ExactString: Int] = [:]
         for (i, name) in spec.names.enumerated() where positions.updateValue(i, forKey: ExactString(name)) != nil {
             throw FormatError(ref: topRef, "two columns have the name \"\(name)\"")
@@ -65,6 +68,7 @@ final class TableSchema: Sendable {
         self.key = key
         self.format = format
         self.refs = refs
-        isShareable = !memory.isInArena(refs.spec) && !memory.isInArena(refs.oppositeTables) && !memory.isInArena(refs.oppositeColumns)
+        isShareable =
+            !memory.isInArena(refs.spec) && !memory.isInArena(refs.oppositeTables) && !memory.isInArena(refs.oppositeColumns)
     }
 }

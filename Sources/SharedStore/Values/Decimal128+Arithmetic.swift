@@ -28,7 +28,8 @@ extension Decimal128Bits {
     init(isNegative: Bool, coefficient: UInt128, exponent: Int) {
         precondition(coefficient >> 113 == 0 && exponent >= -6176 && exponent <= 6111)
         low = UInt64(truncatingIfNeeded: coefficient)
-        high = UInt64(truncatingIfNeeded: coefficient >> 64)
+        high =
+            UInt64(truncatingIfNeeded: coefficient >> 64)
             | UInt64(truncatingIfNeeded: exponent &+ Decimal128Bits.exponentBias) << 49 | (isNegative ? 1 << 63 : 0)
     }
 
@@ -44,14 +45,15 @@ extension Decimal128Bits {
 
     // MARK: Comparison
 
-    /// The order of the database: negative, 0 or positive as `a` is below, equal to or above `b`. By value, whatever the exponents;
-    /// NaNs are below all numbers, and among themselves ordered by their bits (file-format-2 6.1).
+    /// The order of the database: negative, 0 or positive as `a` is below, equal to or above `b`. By value, whatever the
+    /// exponents; NaNs are below all numbers, and among themselves ordered by their bits (file-format-2 6.1).
     @inline(__always)
     public static func compare(_ a: Decimal128Bits, _ b: Decimal128Bits) -> Int {
         // Equal exponents and coefficients of one word are the rule, prices for example.
         let differing = a.high ^ b.high
         if differing & 0x7FFF_FFFF_FFFF_FFFF == 0 && a.high & 0x6000_0000_0000_0000 != 0x6000_0000_0000_0000
-            && a.high & 0x1_FFFF_FFFF_FFFF == 0 {
+            && a.high & 0x1_FFFF_FFFF_FFFF == 0
+        {
             if differing != 0 { return a.low | b.low == 0 ? 0 : a.isNegative ? -1 : 1 }
             if a.low == b.low { return 0 }
             return (a.low < b.low) != a.isNegative ? -1 : 1

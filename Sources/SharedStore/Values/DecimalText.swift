@@ -96,7 +96,8 @@ extension Decimal128Bits: CustomStringConvertible {
             self.init(isNegative: isNegative, coefficient: coefficient, exponent: exponent)
             return
         }
-        // Rounding, and the ends of the range, are the library's. It gets a sign, 1 to 41 digits, and an exponent of at most 5 digits.
+        // Rounding, and the ends of the range, are the library's. It gets a sign, 1 to 41 digits, and an exponent of at most 5
+        // digits.
         let clamped = max(-20_000, min(20_000, exponent))
         let canonical = (isNegative ? "-" : "+") + String(decoding: digits, as: UTF8.self) + "E" + String(clamped)
         var characters = canonical.utf8CString

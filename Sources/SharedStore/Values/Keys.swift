@@ -58,7 +58,9 @@ public struct ColumnAttributes: OptionSet, Hashable, Sendable {
     public var rawValue: Int64
     @inlinable public init(_ rawValue: Int64) { self.rawValue = rawValue }
     public init(leafIndex: Int, type: ColumnType, attributes: ColumnAttributes, tag: UInt32) {
-        rawValue = Int64(leafIndex) | Int64(type.rawValue) << 16 | Int64(attributes.intersection(.inKey).rawValue) << 22 | Int64(tag) << 30
+        rawValue =
+            Int64(leafIndex) | Int64(type.rawValue) << 16 | Int64(attributes.intersection(.inKey).rawValue) << 22 | Int64(tag)
+            << 30
     }
     public static let null = ColumnKey(Int64.max)
     @inlinable public var isNull: Bool { rawValue == Int64.max }

@@ -32,7 +32,9 @@
     /// 24 lower-case hex digits.
     public var description: String { hexadecimal(high, digits: 16) + hexadecimal(UInt64(low), digits: 8) }
     public init?(_ text: some StringProtocol) {
-        guard text.utf8.count == 24, let h = parseHexadecimal(text.utf8.prefix(16)), let l = parseHexadecimal(text.utf8.dropFirst(16)) else { return nil }
+        guard text.utf8.count == 24, let h = parseHexadecimal(text.utf8.prefix(16)),
+            let l = parseHexadecimal(text.utf8.dropFirst(16))
+        else { return nil }
         self.init(high: h, low: UInt32(l))
     }
 }
@@ -63,7 +65,9 @@
         let u = Array(text.utf8)
         guard u.count == 36, u[8] == 45, u[13] == 45, u[18] == 45, u[23] == 45 else { return nil }
         let digits = u.filter { $0 != 45 }
-        guard digits.count == 32, let h = parseHexadecimal(digits.prefix(16)), let l = parseHexadecimal(digits.suffix(16)) else { return nil }
+        guard digits.count == 32, let h = parseHexadecimal(digits.prefix(16)), let l = parseHexadecimal(digits.suffix(16)) else {
+            return nil
+        }
         self.init(high: h, low: l)
     }
 }

@@ -3,12 +3,12 @@ import Glibc
 // The order of values (file-format-2 section 6). Every comparison gives a negative number, 0 or a positive number.
 //
 // Typed values, in sets, dictionary keys, indexes: null first, then as `ValueOrder` has it.
-// Mixed: null; then by rank: bool, numbers, string, binary, timestamp, ObjectId, UUID, link, list, dictionary; then by value. Numbers
-// of all four kinds are compared by value, so int 3, double 3.0 and decimal 3.00 are equal. NaNs are below all other numbers.
-// Lists are equal to each other, and so are dictionaries.
+// Mixed: null; then by rank: bool, numbers, string, binary, timestamp, ObjectId, UUID, link, list, dictionary; then by value.
+// Numbers of all four kinds are compared by value, so int 3, double 3.0 and decimal 3.00 are equal. NaNs are below all other
+// numbers. Lists are equal to each other, and so are dictionaries.
 //
-// A float or double meets a decimal rounded to 7 or 15 digits, so float 1.1 equals decimal 1.1, and double 1.1 does, while float 1.1
-// is above double 1.1: the order is not transitive in such corners, whoever sorts must bear it.
+// A float or double meets a decimal rounded to 7 or 15 digits, so float 1.1 equals decimal 1.1, and double 1.1 does, while float
+// 1.1 is above double 1.1: the order is not transitive in such corners, whoever sorts must bear it.
 
 /// Comparisons of two values of one type.
 public enum ValueOrder {

@@ -1,6 +1,7 @@
 /// A value of any kind where it lies: as `Mixed`, but strings and binaries are bytes of someone else's memory.
 ///
-/// Costs no allocation to make or to compare. Valid as long as the bytes are, which for bytes of a file means as long as the version.
+/// Costs no allocation to make or to compare. Valid as long as the bytes are, which for bytes of a file means as long as the
+/// version.
 public enum MixedView {
     case null
     case int(Int64)

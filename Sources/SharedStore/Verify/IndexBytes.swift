@@ -78,7 +78,8 @@ struct IndexBytes {
 
     private func byte(_ index: Int) -> UInt32 {
         if let outside { return UInt32(outside[index]) }
-        return UInt32(truncatingIfNeeded: (index < 8 ? inside.0 >> UInt64(8 * index) : inside.1 >> UInt64(8 * (index - 8))) & 0xFF)
+        return UInt32(
+            truncatingIfNeeded: (index < 8 ? inside.0 >> UInt64(8 * index) : inside.1 >> UInt64(8 * (index - 8))) & 0xFF)
     }
 
     /// The four bytes from `offset` on, the first one highest; a value is followed by an `X`, null has zeros only.
@@ -103,7 +104,9 @@ struct IndexBytes {
 /// The words that a full-text index holds (file-format-2 7.10).
 enum FullTextWords {
     /// What the letters from U+00C0 to U+00DF become, in Latin 1; those from U+00E0 on are their small forms.
-    private static let mapping = "aaaaa\u{E5}\u{E6}ceeeeiiii\u{F0}nooooo-\u{F8}uuuuy\u{FE}\u{DF}".unicodeScalars.map { UInt8($0.value) }
+    private static let mapping = "aaaaa\u{E5}\u{E6}ceeeeiiii\u{F0}nooooo-\u{F8}uuuuy\u{FE}\u{DF}".unicodeScalars.map {
+        UInt8($0.value)
+    }
     private static let byteCountMax = 64
 
     /// The distinct words of a text.

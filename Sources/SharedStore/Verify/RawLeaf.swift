@@ -114,8 +114,9 @@ extension VerificationRun {
     }
 
     private func wrongKind(_ node: Node, _ kind: LeafKind) throws -> RawLeaf? {
-        try error(.nodeKind, node.ref,
-                  "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no leaf of \(kind.type) values")
+        try error(
+            .nodeKind, node.ref,
+            "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no leaf of \(kind.type) values")
         try enterAll(below: node)
         return nil
     }
@@ -160,8 +161,9 @@ extension VerificationRun {
             guard isMultiplied, node.width == 1 || node.count == 0 else { return try wrongKind(node, kind) }
             let count = FixedSize.count(ofByteCount: node.count, valueSize: size)
             if FixedSize.byteCount(of: count, valueSize: size) != node.count {
-                try error(.fixedSize, node.ref,
-                          "\(node.count) bytes are no whole number of values of \(size) bytes with their null bits")
+                try error(
+                    .fixedSize, node.ref,
+                    "\(node.count) bytes are no whole number of values of \(size) bytes with their null bits")
                 return nil
             }
             return RawLeaf(parts: .fixed(node, valueSize: size), count: count)
@@ -275,7 +277,8 @@ extension VerificationRun {
             let ref = node.unchecked(index)
             if ref == 0 { return nil }
             let terminator = strings.isBinary ? 0 : 1
-            guard ref > 0, ref < Int64(limit), let blob = try? memory.node(Int(ref)), isBlob(blob), blob.count >= terminator else {
+            guard ref > 0, ref < Int64(limit), let blob = try? memory.node(Int(ref)), isBlob(blob), blob.count >= terminator
+            else {
                 isWhole = false
                 return nil
             }
@@ -358,7 +361,8 @@ extension VerificationRun {
         case 9: return single().map { .float(Float(bitPattern: UInt32(truncatingIfNeeded: $0))) } ?? .unreadable
         case 10: return single().map { .double(Double(bitPattern: UInt64(bitPattern: $0))) } ?? .unreadable
         case 11:
-            return pair().map { .decimal(Decimal128Bits(low: UInt64(bitPattern: $0.0), high: UInt64(bitPattern: $0.1))) } ?? .unreadable
+            return pair().map { .decimal(Decimal128Bits(low: UInt64(bitPattern: $0.0), high: UInt64(bitPattern: $0.1))) }
+                ?? .unreadable
         case 12: return single().map { .key($0) } ?? .unreadable
         case 15: return bytes().flatMap { $0.count == 12 ? $0.baseAddress.map { .objectId($0) } : nil } ?? .unreadable
         case 16: return pair().map { .typedLink(table: $0.0, key: $0.1) } ?? .unreadable
@@ -387,8 +391,11 @@ enum RawDecimal {
             }
             return .decimal(
                 isLarge
-                    ? make(negative: bits >> 31 != 0, coefficient: UInt64(0x80_0000 | bits & 0x1F_FFFF), exponent: Int(bits >> 21 & 0xFF) - 101)
-                    : make(negative: bits >> 31 != 0, coefficient: UInt64(bits & 0x7F_FFFF), exponent: Int(bits >> 23 & 0xFF) - 101))
+                    ? make(
+                        negative: bits >> 31 != 0, coefficient: UInt64(0x80_0000 | bits & 0x1F_FFFF),
+                        exponent: Int(bits >> 21 & 0xFF) - 101)
+                    : make(
+                        negative: bits >> 31 != 0, coefficient: UInt64(bits & 0x7F_FFFF), exponent: Int(bits >> 23 & 0xFF) - 101))
         case 8:
             let bits = node.payload.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self)
             if bits == 0x7C00_0000_0000_00AA { return .null }
@@ -396,7 +403,9 @@ enum RawDecimal {
             if isLarge && bits >> 59 & 15 == 15 { return .decimal(Decimal128Bits(low: 0, high: bits & 0xFC00_0000_0000_0000)) }
             return .decimal(
                 isLarge
-                    ? make(negative: bits >> 63 != 0, coefficient: 1 << 53 | bits & (1 << 51 - 1), exponent: Int(bits >> 51 & 0x3FF) - 398)
+                    ? make(
+                        negative: bits >> 63 != 0, coefficient: 1 << 53 | bits & (1 << 51 - 1),
+                        exponent: Int(bits >> 51 & 0x3FF) - 398)
                     : make(negative: bits >> 63 != 0, coefficient: bits & (1 << 53 - 1), exponent: Int(bits >> 53 & 0x3FF) - 398))
         default:
             let low = node.payload.loadUnaligned(fromByteOffset: 16 * index, as: UInt64.self)

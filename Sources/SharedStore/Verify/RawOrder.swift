@@ -7,8 +7,10 @@ struct OrderCheck {
 
 extension VerificationRun {
     /// Rules 23 and 28: the values of a set, or the keys of a dictionary, ascend strictly, across leaves too.
-    func verifyOrder(_ leaf: RawLeaf, _ start: Int, _ check: inout OrderCheck, _ ref: Int, code: FindingCode,
-                     duplicate: FindingCode) throws {
+    func verifyOrder(
+        _ leaf: RawLeaf, _ start: Int, _ check: inout OrderCheck, _ ref: Int, code: FindingCode,
+        duplicate: FindingCode
+    ) throws {
         var isMixed = false
         if case .mixed = leaf.parts { isMixed = true }
         for i in 0..<leaf.count {

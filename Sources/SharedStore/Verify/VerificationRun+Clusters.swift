@@ -46,8 +46,10 @@ extension VerificationRun {
 
     /// `end`: first key that belongs to the next child; `depth`: levels below, nil for the root.
     /// Returns the number of objects, nil where damage hides some.
-    func verifyCluster(_ node: Node, _ walk: ClusterWalk, offset: UInt64, end: UInt64?, depth: Int?,
-                       level: Int = 0) throws -> Int? {
+    func verifyCluster(
+        _ node: Node, _ walk: ClusterWalk, offset: UInt64, end: UInt64?, depth: Int?,
+        level: Int = 0
+    ) throws -> Int? {
         guard node.hasRefs, !node.hasContext else {
             try error(.nodeKind, node.ref, "flags \(hexadecimal(UInt64(node.flags), digits: 2)) where a cluster is expected")
             try enterAll(below: node)
@@ -96,8 +98,9 @@ extension VerificationRun {
                 childOffset = offset &+ UInt64(i) << shift
                 if i + 1 < children { childEnd = offset &+ UInt64(i + 1) << shift }
             }
-            let count = try verifyCluster(child, walk, offset: childOffset, end: childEnd, depth: max(0, own - 1),
-                                          level: level + 1)
+            let count = try verifyCluster(
+                child, walk, offset: childOffset, end: childEnd, depth: max(0, own - 1),
+                level: level + 1)
             total = total.flatMap { sum in count.map { sum + $0 } }
         }
         if let said = try number(node, 2, .clusterSize, "number of objects"), let total, said != total {
@@ -116,8 +119,9 @@ extension VerificationRun {
             try error(.clusterOffsets, offsets.ref, "the first offset is \(offsets.uncheckedUnsigned(0))")
         }
         for i in 1..<max(1, offsets.count) where offsets.uncheckedUnsigned(i) <= offsets.uncheckedUnsigned(i - 1) {
-            return try error(.clusterOffsets, offsets.ref,
-                             "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
+            return try error(
+                .clusterOffsets, offsets.ref,
+                "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
         }
     }
 
@@ -159,8 +163,9 @@ extension VerificationRun {
         if let keys {
             try spend(count)
             for i in 1..<max(1, count) where keys.uncheckedUnsigned(i) <= keys.uncheckedUnsigned(i - 1) {
-                return try error(.clusterKeys, keys.ref, row: rows?.key(i),
-                                 "key \(i), \(keys.uncheckedUnsigned(i)), is not above the one before")
+                return try error(
+                    .clusterKeys, keys.ref, row: rows?.key(i),
+                    "key \(i), \(keys.uncheckedUnsigned(i)), is not above the one before")
             }
         }
         let first = offset &+ (keys.map { $0.uncheckedUnsigned(0) } ?? 0)
@@ -196,8 +201,9 @@ extension VerificationRun {
         for slot in first..<max(first, walk.onlyColumn == nil ? node.count : min(node.count, first + 1)) {
             guard let column = table.columnOfLeaf[slot - 1] else {
                 if node.unchecked(slot) != 0 && mode == .first {
-                    try error(.clusterColumns, node.ref,
-                              "element \(slot) is \(node.unchecked(slot)), but no column has this leaf index")
+                    try error(
+                        .clusterColumns, node.ref,
+                        "element \(slot) is \(node.unchecked(slot)), but no column has this leaf index")
                     if node.unchecked(slot) & 1 == 0 { try enterAll(below: enter(node.unchecked(slot), from: node.ref)) }
                 }
                 continue
@@ -226,8 +232,10 @@ extension VerificationRun {
     }
 
     /// Returns false where damage hides rows.
-    private func verifyColumn(_ node: Node, _ column: ColumnModel, _ walk: ClusterWalk, count: Int?,
-                              _ owners: inout [Int32]) throws -> Bool {
+    private func verifyColumn(
+        _ node: Node, _ column: ColumnModel, _ walk: ClusterWalk, count: Int?,
+        _ owners: inout [Int32]
+    ) throws -> Bool {
         if column.collection != nil {
             guard try asRefs(node, "collections") else { return false }
             if let count, node.count != count {
@@ -293,8 +301,9 @@ extension VerificationRun {
         var keys: [GlobalKey: ObjectKey] = [:]
         if let map = table.collisions {
             guard map.hasRefs, map.count >= 3, let low = array(map.unchecked(0)), let high = array(map.unchecked(1)),
-                  let local = array(map.unchecked(2)), low.count == local.count, high.count == local.count,
-                  (try? spend(32 * local.count)) != nil else { return nil }
+                let local = array(map.unchecked(2)), low.count == local.count, high.count == local.count,
+                (try? spend(32 * local.count)) != nil
+            else { return nil }
             for i in 0..<local.count {
                 let key = GlobalKey(high: UInt64(bitPattern: high.unchecked(i)), low: UInt64(bitPattern: low.unchecked(i)))
                 keys[key] = ObjectKey(local.unchecked(i))
@@ -389,7 +398,8 @@ extension VerificationRun {
         guard try asRefs(node, "collision map") else { return }
         if node.count != 3 { try error(.collisionMap, node.ref, "\(node.count) elements") }
         guard let low = try integers(node, 0, "low halves"), let high = try integers(node, 1, "high halves"),
-              let keys = try integers(node, 2, "local keys") else { return }
+            let keys = try integers(node, 2, "local keys")
+        else { return }
         if low.count != high.count || low.count != keys.count || low.count == 0 {
             return try error(.collisionMap, node.ref, "\(low.count), \(high.count) and \(keys.count) entries")
         }

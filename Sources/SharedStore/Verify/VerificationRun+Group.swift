@@ -12,8 +12,9 @@ extension VerificationRun {
     func verifyGroup(physicalSize: Int?) throws {
         guard let top = try enter(Int64(snapshot.topRef), from: 0) else { return }
         guard top.hasRefs, !top.isInner else {
-            return try error(.topElement, top.ref,
-                             "flags \(hexadecimal(UInt64(top.flags), digits: 2)) are not those of a top array")
+            return try error(
+                .topElement, top.ref,
+                "flags \(hexadecimal(UInt64(top.flags), digits: 2)) are not those of a top array")
         }
         guard TopSlot.legalCounts.contains(top.count) else {
             try error(.topCount, top.ref, "\(top.count) elements")
@@ -30,17 +31,22 @@ extension VerificationRun {
     }
 
     private func verifySizes(_ top: Node, physicalSize: Int?) throws {
-        guard top.unchecked(TopSlot.logicalSize) & 1 != 0, let size = try number(top, TopSlot.logicalSize, .topElement,
-                                                                                 "logical size") else {
+        guard top.unchecked(TopSlot.logicalSize) & 1 != 0,
+            let size = try number(
+                top, TopSlot.logicalSize, .topElement,
+                "logical size")
+        else {
             return try error(.topElement, top.ref, "element 2, logical size, is \(top.unchecked(TopSlot.logicalSize))")
         }
         if size != snapshot.logicalSize || size % 8 != 0 || size > limit {
-            try error(.topLogicalSize, top.ref,
-                      "logical size \(size), but \(limit) bytes of nodes and \(snapshot.logicalSize) in the snapshot")
+            try error(
+                .topLogicalSize, top.ref,
+                "logical size \(size), but \(limit) bytes of nodes and \(snapshot.logicalSize) in the snapshot")
         }
         // Pages are of 4096 bytes or a multiple; a copy that was not committed to yet has no free list and any size.
         if form == .inPlace, size % 4096 != 0, top.count > TopSlot.freePositions, top.unchecked(TopSlot.freePositions) > 0,
-           let positions = try? memory.node(Int(top.unchecked(TopSlot.freePositions))), positions.count > 0 {
+            let positions = try? memory.node(Int(top.unchecked(TopSlot.freePositions))), positions.count > 0
+        {
             try warning(.topPages, top.ref, "logical size \(size) is no multiple of a page")
         }
         if let physicalSize {
@@ -103,8 +109,9 @@ extension VerificationRun {
             let versions = present.count == 3 ? try integers(top, slots[2], "versions of free blocks") : nil
             if let positions, let lengths, versions != nil || present.count == 2 {
                 if positions.count != lengths.count || versions.map({ $0.count != positions.count }) ?? false {
-                    try error(.freeCounts, top.ref,
-                              "\(positions.count) positions, \(lengths.count) lengths, \(versions?.count ?? 0) versions")
+                    try error(
+                        .freeCounts, top.ref,
+                        "\(positions.count) positions, \(lengths.count) lengths, \(versions?.count ?? 0) versions")
                 }
                 try verifyFreeBlocks(positions, lengths, versions, end: end)
             }
@@ -128,8 +135,9 @@ extension VerificationRun {
             if let versions, i < versions.count {
                 let version = versions.unchecked(i)
                 if version < 0 || UInt64(version) > snapshot.version {
-                    try error(.freeVersion, versions.ref,
-                              "free block \(i) at \(position) was released by version \(version), this is \(snapshot.version)")
+                    try error(
+                        .freeVersion, versions.ref,
+                        "free block \(i) at \(position) was released by version \(version), this is \(snapshot.version)")
                 }
             }
             if position & 7 != 0 || length & 7 != 0 || length <= 0 {
@@ -143,13 +151,15 @@ extension VerificationRun {
             if position <= previousStart {
                 try error(.freeOrder, positions.ref, "free block \(i) at \(position) stands behind the one at \(previousStart)")
             } else if position < previousEnd {
-                try error(.freeOverlap, positions.ref,
-                          "free block \(i) at \(position) begins before the end \(previousEnd) of the one before")
+                try error(
+                    .freeOverlap, positions.ref,
+                    "free block \(i) at \(position) begins before the end \(previousEnd) of the one before")
             } else {
                 report.freeByteCount += Int(length)
                 if let taken = space.claim(Int(position), Int(position + length)) {
-                    try error(.spaceOverlap, positions.ref,
-                              "free block \(i), [\(position), \(position + length)), holds a node in use at \(taken)")
+                    try error(
+                        .spaceOverlap, positions.ref,
+                        "free block \(i), [\(position), \(position + length)), holds a node in use at \(taken)")
                 }
             }
             previousStart = position
@@ -171,12 +181,16 @@ extension VerificationRun {
         try spend(min(positions.count, lengths.count, versions.count))
         for i in 0..<min(positions.count, lengths.count, versions.count) {
             let position = positions.unchecked(i), length = lengths.unchecked(i), version = versions.unchecked(i)
-            guard version >= 0, UInt64(version) <= snapshot.version, position >= 24, position & 7 == 0, length > 0, length & 7 == 0,
-                  position < Int64(limit) else { continue }
+            guard version >= 0, UInt64(version) <= snapshot.version, position >= 24, position & 7 == 0, length > 0,
+                length & 7 == 0,
+                position < Int64(limit)
+            else { continue }
             let end = length < Int64(limit) &- position ? Int(position + length) : limit
             if let taken = space.claim(Int(position), end) {
-                try error(.pinnedOverlap, taken,
-                          "version \(snapshot.version) uses byte \(taken), in the block [\(position), \(end)) that version \(version) released")
+                try error(
+                    .pinnedOverlap, taken,
+                    "version \(snapshot.version) uses byte \(taken), in the block [\(position), \(end)) that version \(version) released"
+                )
             }
         }
     }

@@ -76,8 +76,9 @@ extension VerificationRun {
                     hasCollection = true
                 case .collectionInsert, .collectionSet, .collectionMove, .collectionErase, .collectionClear:
                     if !hasCollection {
-                        return try error(.historyElement, ref,
-                                         "changeset \(element): \(instruction) without a selected collection")
+                        return try error(
+                            .historyElement, ref,
+                            "changeset \(element): \(instruction) without a selected collection")
                     }
                     if case .collectionMove(let from, let to) = instruction, from == to {
                         return try error(.historyElement, ref, "changeset \(element): element \(from) is moved to its own place")
@@ -92,14 +93,16 @@ extension VerificationRun {
     /// The bytes of a split blob, whose parts have been checked (file-format-1 6.5).
     private func join(_ ref: Int64) -> [UInt8]? {
         guard ref > 0, ref < Int64(limit), let node = try? memory.node(Int(ref)), node.hasRefs, node.hasContext,
-              node.widthType == 0 else {
+            node.widthType == 0
+        else {
             return nil
         }
         var bytes: [UInt8] = []
         for i in 0..<node.count {
             let part = node.unchecked(i)
             guard part > 0, part < Int64(limit), let blob = try? memory.node(Int(part)), isBlob(blob),
-                  bytes.count + blob.count <= limit else {
+                bytes.count + blob.count <= limit
+            else {
                 return nil
             }
             bytes.append(contentsOf: UnsafeRawBufferPointer(start: blob.payload, count: blob.count))

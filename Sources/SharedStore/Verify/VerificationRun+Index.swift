@@ -106,8 +106,9 @@ extension VerificationRun {
     private func verifyIndexNode(_ node: Node, _ walk: IndexWalk, level: Int, depth: Int, isRoot: Bool) throws -> Int32? {
         guard node.hasRefs, node.hasContext, node.count >= 1 else {
             walk.isCountable = false
-            try error(.indexNode, node.ref,
-                      "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no node of an index")
+            try error(
+                .indexNode, node.ref,
+                "flags \(hexadecimal(UInt64(node.flags), digits: 2)), \(node.count) elements: no node of an index")
             try enterAll(below: node)
             return nil
         }
@@ -217,9 +218,12 @@ extension VerificationRun {
         mode = .lookup
         defer { mode = outer }
         let slot = 1 + column.key.leafIndex
-        guard slot < place.leaf.count, let node = try? child(place.leaf, slot,
-                                                             ""), let leaf = try? enterLeaf(node, column.leafKind),
-              place.row < leaf.count else { return nil }
+        guard slot < place.leaf.count,
+            let node = try? child(
+                place.leaf, slot,
+                ""), let leaf = try? enterLeaf(node, column.leafKind),
+            place.row < leaf.count
+        else { return nil }
         return value(leaf, place.row)
     }
 
@@ -244,7 +248,8 @@ extension VerificationRun {
                             }
                         }
                     } else if let value, let before = last.value,
-                              let order = RawOrder.compare(before, value, ordersNaN: walk.column.type == .mixed) {
+                        let order = RawOrder.compare(before, value, ordersNaN: walk.column.type == .mixed)
+                    {
                         try verifyIndexPair(walk, keys.ref, order, last.key, key, before, value, level: level)
                     } else {
                         // Whether the two are one object twice cannot be told from their values.
@@ -261,8 +266,10 @@ extension VerificationRun {
         if count == 0 { try error(.indexEmpty, root.ref, "a list of an index is empty") }
     }
 
-    private func verifyIndexPair(_ walk: IndexWalk, _ ref: Int, _ order: Int, _ a: ObjectKey, _ b: ObjectKey,
-                                 _ before: RawValue, _ value: RawValue, level: Int) throws {
+    private func verifyIndexPair(
+        _ walk: IndexWalk, _ ref: Int, _ order: Int, _ a: ObjectKey, _ b: ObjectKey,
+        _ before: RawValue, _ value: RawValue, level: Int
+    ) throws {
         if order == 0 {
             if b <= a {
                 walk.mustSearch = true
@@ -326,8 +333,9 @@ extension VerificationRun {
         try eachWord(walk) { [self] key, word in
             if !isIndexed(key, IndexBytes(word), root: root) {
                 try atFirst {
-                    try error(.indexMissing, root, row: key,
-                              "the object is not found by the word \(String(decoding: word.prefix(64), as: UTF8.self))")
+                    try error(
+                        .indexMissing, root, row: key,
+                        "the object is not found by the word \(String(decoding: word.prefix(64), as: UTF8.self))")
                 }
             }
         }
@@ -357,7 +365,8 @@ extension VerificationRun {
         var offset = 0
         for _ in 0...(VerificationRun.indexDepthMax + 1) * VerificationRun.treeDepthMax {
             guard let node = index(ref), node.hasContext, let chunks = index(node.unchecked(0)), !chunks.hasRefs,
-                  chunks.count == node.count - 1 else {
+                chunks.count == node.count - 1
+            else {
                 return false
             }
             let chunk = Int64(data.chunk(offset))
@@ -381,7 +390,8 @@ extension VerificationRun {
 
     private func index(_ ref: Int64) -> Node? {
         guard ref > 0, ref < Int64(limit), let node = try? memory.node(Int(ref)), node.widthType == 0,
-              node.count >= 1 || !node.hasRefs else {
+            node.count >= 1 || !node.hasRefs
+        else {
             return nil
         }
         return node

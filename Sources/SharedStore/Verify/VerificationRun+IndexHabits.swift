@@ -58,7 +58,8 @@ enum EqualNumbers {
             for next in neighbours(near, \.nextDown, \.nextUp) where Decimal128Bits.compare(Decimal128Bits(next), decimal) == 0 {
                 numbers.append(.double(next))
             }
-            for next in neighbours(Float(near), \.nextDown, \.nextUp) where Decimal128Bits.compare(Decimal128Bits(next), decimal) == 0 {
+            for next in neighbours(Float(near), \.nextDown, \.nextUp)
+            where Decimal128Bits.compare(Decimal128Bits(next), decimal) == 0 {
                 numbers.append(.float(next))
             }
         }

@@ -31,8 +31,9 @@ extension VerificationRun {
             let count = differing(positions, leaf.count)
             try spend(count)
             for i in 0..<count where positions.unchecked(i) < 0 || positions.unchecked(i) >= Int64(strings.count) {
-                try error(.enumIndex, node.ref, row: row(i, kind),
-                          "position \(positions.unchecked(i)) in a list of \(strings.count) values")
+                try error(
+                    .enumIndex, node.ref, row: row(i, kind),
+                    "position \(positions.unchecked(i)) in a list of \(strings.count) values")
             }
             try verifyNulls(leaf, node, count, kind)
         case .mixed(let mixed): try verifyMixed(mixed, node, kind)
@@ -58,8 +59,9 @@ extension VerificationRun {
     private func verifySentinel(_ node: Node) throws {
         let expected = VerificationRun.upperBound(ofWidth: node.width)
         if node.width < 64 && node.unchecked(0) != expected {
-            try warning(.intSentinelValue, node.ref,
-                        "\(node.unchecked(0)) stands for null at width \(node.width), not \(expected)")
+            try warning(
+                .intSentinelValue, node.ref,
+                "\(node.unchecked(0)) stands for null at width \(node.width), not \(expected)")
         }
     }
 
@@ -136,15 +138,17 @@ extension VerificationRun {
             let block = node.payload + i * width
             let padding = Int(block.load(fromByteOffset: width - 1, as: UInt8.self))
             if padding > width {
-                try error(.stringBlock, node.ref, row: row(i, kind),
-                          "element \(i): \(padding) bytes of padding in a block of \(width)")
+                try error(
+                    .stringBlock, node.ref, row: row(i, kind),
+                    "element \(i): \(padding) bytes of padding in a block of \(width)")
                 continue
             }
             if padding == width && !kind.isNullable { try nullFinding(node, i, kind) }
             let length = max(0, width - 1 - padding)
             for j in length..<(width - 1) where block.load(fromByteOffset: j, as: UInt8.self) != 0 {
-                try error(.stringPadding, node.ref, row: row(i, kind),
-                          "element \(i): byte \(j) behind the \(length) bytes of text is not 0")
+                try error(
+                    .stringPadding, node.ref, row: row(i, kind),
+                    "element \(i): byte \(j) behind the \(length) bytes of text is not 0")
                 break
             }
             try verifyUTF8(UnsafeRawBufferPointer(start: block, count: length), node.ref, row(i, kind))
@@ -157,8 +161,9 @@ extension VerificationRun {
         for i in 0..<offsets.count {
             let end = offsets.unchecked(i)
             if end < start || end > Int64(blob.count) {
-                return try error(.blobsOffsets, offsets.ref, row: row(i, kind),
-                                 "element \(i) ends at \(end), begins at \(start), in \(blob.count) bytes")
+                return try error(
+                    .blobsOffsets, offsets.ref, row: row(i, kind),
+                    "element \(i) ends at \(end), begins at \(start), in \(blob.count) bytes")
             }
             let null = nulls.unchecked(i)
             if null != 0 && null != 1 { try error(.blobsNulls, nulls.ref, row: row(i, kind), "element \(i) is \(null)") }
@@ -204,16 +209,18 @@ extension VerificationRun {
             return try verifyUTF8(UnsafeRawBufferPointer(start: blob.payload, count: blob.count - 1), blob.ref, row(index, kind))
         }
         guard blob.hasRefs, blob.hasContext, !blob.isInner else {
-            try error(.nodeKind, blob.ref, row: row(index, kind),
-                      "flags \(hexadecimal(UInt64(blob.flags), digits: 2)) where a blob is expected")
+            try error(
+                .nodeKind, blob.ref, row: row(index, kind),
+                "flags \(hexadecimal(UInt64(blob.flags), digits: 2)) where a blob is expected")
             return try enterAll(below: blob)
         }
         try spend(blob.count)
         for i in 0..<blob.count {
             guard let part = try child(blob, i, "part of a split blob") else { continue }
             if !isBlob(part) {
-                try error(.nodeKind, part.ref, row: row(index, kind),
-                          "flags \(hexadecimal(UInt64(part.flags), digits: 2)) where a part of a blob is expected")
+                try error(
+                    .nodeKind, part.ref, row: row(index, kind),
+                    "flags \(hexadecimal(UInt64(part.flags), digits: 2)) where a part of a blob is expected")
                 try enterAll(below: part)
             }
         }
@@ -228,7 +235,9 @@ extension VerificationRun {
     /// Rule 20, and rule 24 of file-format-2. Enters the blobs of the payload, not the nested collections.
     private func verifyMixed(_ mixed: RawMixed, _ node: Node, _ kind: LeafKind) throws {
         let composite = mixed.composite
-        var counts = [0, mixed.integers?.count ?? 0, (mixed.pairs?.count ?? 0) / 2, mixed.strings?.count ?? 0, mixed.refs?.count ?? 0]
+        var counts = [
+            0, mixed.integers?.count ?? 0, (mixed.pairs?.count ?? 0) / 2, mixed.strings?.count ?? 0, mixed.refs?.count ?? 0,
+        ]
         if let pairs = mixed.pairs, pairs.count % 2 != 0 {
             try error(.mixedPayloadCount, pairs.ref, "\(pairs.count) elements are no whole pairs")
         }
@@ -252,8 +261,9 @@ extension VerificationRun {
             }
             let type = Int(element & 31) - 1, payload = Int(element >> 5 & 7), position = element >> 8
             guard VerificationRun.mayStand(type: type, in: payload) else {
-                try error(.mixedType, composite.ref, row: row(i, kind),
-                          "element \(i), \(element), says type \(type) in payload array \(payload)")
+                try error(
+                    .mixedType, composite.ref, row: row(i, kind),
+                    "element \(i), \(element), says type \(type) in payload array \(payload)")
                 continue
             }
             if payload == 0 {
@@ -263,14 +273,16 @@ extension VerificationRun {
                 continue
             }
             if position < 0 || position >= Int64(counts[payload]) {
-                try error(.mixedPayloadIndex, composite.ref, row: row(i, kind),
-                          "element \(i) uses entry \(position) of the \(counts[payload]) in payload array \(payload)")
+                try error(
+                    .mixedPayloadIndex, composite.ref, row: row(i, kind),
+                    "element \(i) uses entry \(position) of the \(counts[payload]) in payload array \(payload)")
                 continue
             }
             let word = Int(position) / 64, bit = UInt64(1) << UInt64(position % 64)
             if uses[payload][word] & bit != 0 {
-                try error(.mixedPayloadShared, composite.ref, row: row(i, kind),
-                          "element \(i) uses entry \(position) of payload array \(payload), as another one does")
+                try error(
+                    .mixedPayloadShared, composite.ref, row: row(i, kind),
+                    "element \(i) uses entry \(position) of payload array \(payload), as another one does")
                 continue
             }
             uses[payload][word] |= bit
@@ -279,8 +291,9 @@ extension VerificationRun {
         for payload in 1...4 {
             counts[payload] -= uses[payload].reduce(0) { $0 + $1.nonzeroBitCount }
             if counts[payload] > 0 {
-                try error(.mixedPayloadUnused, node.ref,
-                          "\(counts[payload]) entries of payload array \(payload) belong to no value")
+                try error(
+                    .mixedPayloadUnused, node.ref,
+                    "\(counts[payload]) entries of payload array \(payload) belong to no value")
             }
         }
     }
@@ -315,13 +328,15 @@ extension VerificationRun {
         case .timestamp(let seconds, let nanoseconds): try verifyTimestamp(seconds, nanoseconds, ref, row(index, kind))
         case .string(let text): try verifyUTF8(text, ref, row(index, kind))
         case .unreadable:
-            try error(.mixedPayload, ref, row: row(index, kind),
-                      "element \(index) of type \(type) has a payload of another size or a null one")
+            try error(
+                .mixedPayload, ref, row: row(index, kind),
+                "element \(index) of type \(type) has a payload of another size or a null one")
         case .float:
             let position = Int(mixed.composite.unchecked(index) >> 8)
             if let bits = mixed.integers?.unchecked(position), bits >> 32 != 0 {
-                try warning(.mixedPayload, ref, row: row(index, kind),
-                            "element \(index): the upper half of a float is \(bits >> 32)")
+                try warning(
+                    .mixedPayload, ref, row: row(index, kind),
+                    "element \(index): the upper half of a float is \(bits >> 32)")
             }
         default: break
         }

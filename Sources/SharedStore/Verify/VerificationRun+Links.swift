@@ -44,13 +44,15 @@ extension VerificationRun {
             return try error(.linkTarget, ref, row: origin, "a link to object \(key) of table \(rawTable), which does not exist")
         }
         if isFixed && rawTable != column.oppositeTable {
-            return try error(.linkTarget, ref, row: origin,
-                             "a link to table \(rawTable) in a column of links to \(column.oppositeTable)")
+            return try error(
+                .linkTarget, ref, row: origin,
+                "a link to table \(rawTable) in a column of links to \(column.oppositeTable)")
         }
         if key == -1 { return try error(.linkTarget, ref, row: origin, "a link to table \(target.name) with the null key") }
         if !isFixed && (target.isEmbedded || target.isAsymmetric) {
-            try error(.linkTarget, ref, row: origin,
-                      "a Mixed link to \(target.name), whose objects are \(target.isEmbedded ? "embedded" : "asymmetric")")
+            try error(
+                .linkTarget, ref, row: origin,
+                "a Mixed link to \(target.name), whose objects are \(target.isEmbedded ? "embedded" : "asymmetric")")
         }
         guard let origin else { return }
         let group = linkGroup(from: table, column, to: target)
@@ -138,8 +140,9 @@ extension VerificationRun {
         tableName = group.origin?.name
         columnName = group.column?.label
         defer { tableName = nil; columnName = nil }
-        try error(.backlinkMissing, group.origin?.topRef ?? 0,
-                  "\(group.forward.count) links to table \(group.target.name), \(group.backward.count) backlinks there: not the same")
+        try error(
+            .backlinkMissing, group.origin?.topRef ?? 0,
+            "\(group.forward.count) links to table \(group.target.name), \(group.backward.count) backlinks there: not the same")
     }
 
     private func report(_ collector: LinkCollector, _ group: LinkGroup) throws {
@@ -166,11 +169,13 @@ extension VerificationRun {
         let origin = ObjectKey(pair.origin)
         let ref = group.origin.flatMap { find(origin, in: $0)?.leaf.ref } ?? 0
         if find(ObjectKey(pair.target), in: group.target) == nil {
-            try error(.linkDangling, ref, row: origin,
-                      "a link to object \(pair.target) of table \(group.target.name), which does not exist")
+            try error(
+                .linkDangling, ref, row: origin,
+                "a link to object \(pair.target) of table \(group.target.name), which does not exist")
         } else {
-            try error(.backlinkMissing, ref, row: origin,
-                      "object \(pair.target) of table \(group.target.name) has no backlink for this link")
+            try error(
+                .backlinkMissing, ref, row: origin,
+                "object \(pair.target) of table \(group.target.name) has no backlink for this link")
         }
     }
 
@@ -182,8 +187,9 @@ extension VerificationRun {
         guard let origin = group.origin, let column = group.column else {
             columnName = group.column?.label
             // Left behind by the removal of a Mixed column (file-format-2 3.5).
-            return try warning(.backlinkExtra, ref, row: target,
-                               "a backlink to object \(pair.origin) of a column that does not exist")
+            return try warning(
+                .backlinkExtra, ref, row: target,
+                "a backlink to object \(pair.origin) of a column that does not exist")
         }
         let what = "a backlink to object \(pair.origin) of table \(origin.name), whose column \(column.label) does not link here"
         if column.type == .mixed && find(ObjectKey(pair.origin), in: origin) == nil {

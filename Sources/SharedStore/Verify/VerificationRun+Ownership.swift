@@ -75,9 +75,11 @@ extension VerificationRun {
             if RowMarks.get(mark.open, place.row) {
                 let length = way.lastIndex { $0.leaf.ref == place.leaf.ref && $0.row == place.row }.map { way.count - $0 } ?? 1
                 tableName = place.table.name
-                try error(.embeddedOwners, place.leaf.ref, row: place.key,
-                          length == 1 ? "an embedded object owns itself"
-                              : "\(length) embedded objects own each other in a ring, to which no other object leads")
+                try error(
+                    .embeddedOwners, place.leaf.ref, row: place.key,
+                    length == 1
+                        ? "an embedded object owns itself"
+                        : "\(length) embedded objects own each other in a ring, to which no other object leads")
                 tableName = start.table.name
                 break
             }
@@ -99,7 +101,8 @@ extension VerificationRun {
         for column in place.table.backlinkColumns {
             let slot = 1 + column.key.leafIndex
             guard slot < place.leaf.count, let leaf = plain(place.leaf.unchecked(slot)), leaf.hasRefs,
-                  place.row < leaf.count else { continue }
+                place.row < leaf.count
+            else { continue }
             let value = leaf.unchecked(place.row)
             if value == 0 { continue }
             guard let table = column.opposite, table.isEmbedded, let key = firstOrigin(value) else { return nil }

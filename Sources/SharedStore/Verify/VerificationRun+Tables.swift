@@ -79,8 +79,9 @@ extension VerificationRun {
         try verifyNoContext(top, "table top")
         let rawKey = top.unchecked(3)
         if rawKey & 1 == 0 || rawKey < 0 || rawKey >> 1 > 0x7FFF_FFFE || rawKey >> 1 & 0xFFFF != slot {
-            try error(.tableKey, top.ref,
-                      "the table in slot \(slot) has the key \(rawKey & 1 == 0 ? "ref \(rawKey)" : String(rawKey >> 1))")
+            try error(
+                .tableKey, top.ref,
+                "the table in slot \(slot) has the key \(rawKey & 1 == 0 ? "ref \(rawKey)" : String(rawKey >> 1))")
         }
         let key = TableKey(UInt32(truncatingIfNeeded: rawKey >> 1) & 0x7FFF_0000 | UInt32(slot))
         let table = TableModel(slot: slot, key: key, name: name, topRef: top.ref)
@@ -113,16 +114,18 @@ extension VerificationRun {
         guard let indexes = table.indexRefs, let oppositeTables, let oppositeColumns else { return }
         let count = indexes.count, needed = table.clusterCountMin - 1
         if count != oppositeTables.count || count != oppositeColumns.count || count < needed {
-            try error(.tableArrays, top.ref,
-                      "\(count) indexes, \(oppositeTables.count) and \(oppositeColumns.count) opposites, \(needed) leaf indexes")
+            try error(
+                .tableArrays, top.ref,
+                "\(count) indexes, \(oppositeTables.count) and \(oppositeColumns.count) opposites, \(needed) leaf indexes")
         }
         try spend(indexes.count)
         for i in 0..<min(indexes.count, oppositeTables.count, oppositeColumns.count) {
             let opposite = (oppositeTables.unchecked(i), oppositeColumns.unchecked(i))
             guard let column = table.columnOfLeaf[i] else {
                 if indexes.unchecked(i) != 0 || opposite.0 != 0x7FFF_FFFF || opposite.1 != Int64.max {
-                    try error(.tableArrays, top.ref,
-                              "leaf index \(i) has no column, but index \(indexes.unchecked(i)), opposite \(opposite.0), \(opposite.1)")
+                    try error(
+                        .tableArrays, top.ref,
+                        "leaf index \(i) has no column, but index \(indexes.unchecked(i)), opposite \(opposite.0), \(opposite.1)")
                 }
                 continue
             }
@@ -183,8 +186,9 @@ extension VerificationRun {
         // A spec costs memory here, so it must have cost bytes in the file as well.
         try spend(types.count * 32)
         for i in 0..<types.count {
-            try readColumn(table, i, type: types.unchecked(i), attributes: attributes.unchecked(i), key: keys.unchecked(i),
-                           names, spec)
+            try readColumn(
+                table, i, type: types.unchecked(i), attributes: attributes.unchecked(i), key: keys.unchecked(i),
+                names, spec)
         }
         let publicCount = table.columns.lazy.filter { !$0.isBacklink }.count
         if table.columns.count == types.count && names.count != publicCount {
@@ -193,8 +197,10 @@ extension VerificationRun {
         if let enumKeys { try readEnumerations(enumKeys, table, publicCount) }
     }
 
-    private func readColumn(_ table: TableModel, _ index: Int, type: Int64, attributes raw: Int64, key rawKey: Int64,
-                            _ names: RawStrings, _ spec: Node) throws {
+    private func readColumn(
+        _ table: TableModel, _ index: Int, type: Int64, attributes raw: Int64, key rawKey: Int64,
+        _ names: RawStrings, _ spec: Node
+    ) throws {
         let key = ColumnKey(rawKey)
         let isBacklink = key.typeNumber == ColumnType.backlink.rawValue
         let name = !isBacklink && index < names.count ? text(names, index) : ""
@@ -237,8 +243,11 @@ extension VerificationRun {
         let keyType = type >> 16
         if column.collection == .dictionary {
             if keyType == 0 {
-                column.keyType = .int } else if keyType != 2 { try error(.specType, spec.ref,
-                                                                         "a dictionary has keys of type \(keyType)")
+                column.keyType = .int
+            } else if keyType != 2 {
+                try error(
+                    .specType, spec.ref,
+                    "a dictionary has keys of type \(keyType)")
             }
         } else if keyType != 0 {
             try error(.specType, spec.ref, "column \(index), no dictionary, has keys of type \(keyType)")
@@ -308,18 +317,24 @@ extension VerificationRun {
             column.opposite = opposite
             if column.isBacklink {
                 if !origins.insert([column.oppositeTable, column.oppositeColumn]).inserted {
-                    try error(.columnOpposite, table.topRef,
-                              "two backlink columns for column \(column.oppositeColumn) of table \(column.oppositeTable)")
+                    try error(
+                        .columnOpposite, table.topRef,
+                        "two backlink columns for column \(column.oppositeColumn) of table \(column.oppositeTable)")
                 }
                 guard let far else {
-                    try warning(.columnOrigin, table.topRef,
-                                "column \(column.oppositeColumn) of table \(column.oppositeTable) does not exist")
+                    try warning(
+                        .columnOrigin, table.topRef,
+                        "column \(column.oppositeColumn) of table \(column.oppositeTable) does not exist")
                     continue
                 }
                 if far.type == .mixed { continue }
-                if far.type != .link || far.oppositeTable != Int64(table.key.rawValue) || far.oppositeColumn != column.key.rawValue {
-                    try error(.columnOpposite, table.topRef,
-                              "column \(far.label) of table \(opposite?.name ?? "") points to table \(far.oppositeTable), column \(far.oppositeColumn)")
+                if far.type != .link || far.oppositeTable != Int64(table.key.rawValue)
+                    || far.oppositeColumn != column.key.rawValue
+                {
+                    try error(
+                        .columnOpposite, table.topRef,
+                        "column \(far.label) of table \(opposite?.name ?? "") points to table \(far.oppositeTable), column \(far.oppositeColumn)"
+                    )
                 }
                 continue
             }
@@ -328,8 +343,10 @@ extension VerificationRun {
                 continue
             }
             if !far.isBacklink || far.oppositeTable != Int64(table.key.rawValue) || far.oppositeColumn != column.key.rawValue {
-                try error(.columnOpposite, table.topRef,
-                          "column \(far.label) of table \(opposite.name) points to table \(far.oppositeTable), column \(far.oppositeColumn)")
+                try error(
+                    .columnOpposite, table.topRef,
+                    "column \(far.label) of table \(opposite.name) points to table \(far.oppositeTable), column \(far.oppositeColumn)"
+                )
             }
             if column.collection == .set && opposite.isEmbedded {
                 try error(.linkTarget, table.topRef, "a set of links to \(opposite.name), whose objects are embedded")

@@ -56,7 +56,9 @@ extension VerificationRun {
         if leaf.count > VerificationRun.treeNodeCountMax {
             // Elements of width 0 have no bytes. A list of backlinks may be one leaf of any size (file-format-1 8.3), others have
             // grown by bytes.
-            let isPossible = walk.isOfBacklinks && depth == 0 ? leaf.count / 125 <= limit
+            let isPossible =
+                walk.isOfBacklinks && depth == 0
+                ? leaf.count / 125 <= limit
                 : leaf.count <= VerificationRun.treeNodeCountMax + 8 * payloadByteCount(node, levels: 2)
             try find(isPossible ? .warning : .error, .treeNodeCount, node.ref, nil) { "a leaf of \(leaf.count) elements" }
         }
@@ -98,19 +100,24 @@ extension VerificationRun {
         var total = 0
         var isWhole = true
         for i in 0..<children {
-            guard let child = try child(node, 1 + i,
-                                        "child"), let count = try verifyTreeNode(child, walk, depth: depth + 1) else {
+            guard
+                let child = try child(
+                    node, 1 + i,
+                    "child"), let count = try verifyTreeNode(child, walk, depth: depth + 1)
+            else {
                 isWhole = false
                 continue
             }
             total += count
             if !isWhole { continue }
             if let offsets, i < children - 1, i < offsets.count, offsets.uncheckedUnsigned(i) != UInt64(total) {
-                try error(.treeOffsets, offsets.ref,
-                          "offset \(i) is \(offsets.uncheckedUnsigned(i)), the children before hold \(total) elements")
+                try error(
+                    .treeOffsets, offsets.ref,
+                    "offset \(i) is \(offsets.uncheckedUnsigned(i)), the children before hold \(total) elements")
             } else if first & 1 != 0, i < children - 1 ? Int64(count) != first >> 1 : Int64(count) > first >> 1 {
-                try error(.treeCompact, node.ref,
-                          "child \(i) of \(children) holds \(count) elements, a child is to hold \(first >> 1)")
+                try error(
+                    .treeCompact, node.ref,
+                    "child \(i) of \(children) holds \(count) elements, a child is to hold \(first >> 1)")
             }
         }
         if last & 1 == 0 {
@@ -127,8 +134,9 @@ extension VerificationRun {
         if offsets.count > 0 && offsets.width < 8 { try warning(.unsignedWidth, offsets.ref, "offsets of \(offsets.width) bits") }
         try spend(offsets.count)
         for i in 1..<max(1, offsets.count) where offsets.uncheckedUnsigned(i) <= offsets.uncheckedUnsigned(i - 1) {
-            return try error(.treeOffsets, offsets.ref,
-                             "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
+            return try error(
+                .treeOffsets, offsets.ref,
+                "offset \(i), \(offsets.uncheckedUnsigned(i)), is not above the one before")
         }
     }
 
@@ -171,8 +179,9 @@ extension VerificationRun {
                 if hasUnresolved && !isOlderFormat {
                     try error(.setUnresolvedFlag, root.ref, "unresolved links, but the context flag is clear")
                 } else {
-                    try warning(.setUnresolvedFlag, root.ref,
-                                "the context flag is \(root.hasContext ? "set" : "clear"), unresolved links \(hasUnresolved)")
+                    try warning(
+                        .setUnresolvedFlag, root.ref,
+                        "the context flag is \(root.hasContext ? "set" : "clear"), unresolved links \(hasUnresolved)")
                 }
             }
         case .dictionary:
@@ -224,8 +233,9 @@ extension VerificationRun {
             }
             let expected = column.type == .link ? ColumnType.typedLink : column.type
             if Int(element & 31) - 1 != expected.rawValue {
-                try error(.dictionaryValue, mixed.composite.ref,
-                          "value \(start + i) is of type \(Int(element & 31) - 1) in a dictionary of \(column.type)")
+                try error(
+                    .dictionaryValue, mixed.composite.ref,
+                    "value \(start + i) is of type \(Int(element & 31) - 1) in a dictionary of \(column.type)")
             }
         }
     }
@@ -245,8 +255,9 @@ extension VerificationRun {
             let key = mixed.keys.map { i < $0.count ? $0.unchecked(i) : 0 } ?? 0
             guard element != 0, type == ColumnType.typedLink.rawValue || type == ColumnType.link.rawValue || type >= 19 else {
                 if key != 0 {
-                    try warning(.mixedKeyMissing, mixed.composite.ref, row: rowOrOwner(i, tree),
-                                "value \(i), no collection, has the key \(key)")
+                    try warning(
+                        .mixedKeyMissing, mixed.composite.ref, row: rowOrOwner(i, tree),
+                        "value \(i), no collection, has the key \(key)")
                 }
                 continue
             }
@@ -255,8 +266,9 @@ extension VerificationRun {
             case .typedLink(let table, let key): try link(table: table, key: key, origin: objectKey, mixed.composite.ref)
             case .key(let key):
                 // The form exists, but no value of a user has it (file-format-1 7.3): there is no table that it could lead to.
-                try error(.linkTarget, mixed.composite.ref, row: rowOrOwner(i, tree),
-                          "value \(i) is a link to object \(key) that names no table")
+                try error(
+                    .linkTarget, mixed.composite.ref, row: rowOrOwner(i, tree),
+                    "value \(i) is a link to object \(key) that names no table")
             case .list: try verifyNestedCollection(mixed, i, key, nesting, tree, isList: true)
             case .dictionary: try verifyNestedCollection(mixed, i, key, nesting, tree, isList: false)
             default: break
@@ -275,8 +287,10 @@ extension VerificationRun {
 
     private func rowOrOwner(_ index: Int, _ tree: TreeWalk?) -> ObjectKey? { tree == nil ? rows?.key(index) : nil }
 
-    private func verifyNestedCollection(_ mixed: RawMixed, _ index: Int, _ key: Int64, _ nesting: Int, _ tree: TreeWalk?,
-                                        isList: Bool) throws {
+    private func verifyNestedCollection(
+        _ mixed: RawMixed, _ index: Int, _ key: Int64, _ nesting: Int, _ tree: TreeWalk?,
+        isList: Bool
+    ) throws {
         let ref = mixed.composite.ref
         if let tree, tree.isSet {
             try error(.setNested, ref, "value \(index) of a set is a \(isList ? "list" : "dictionary")")

@@ -46,8 +46,9 @@ public enum Verifier {
         defer { state.deallocate() }
         state.initialize(to: MemoryState(base: memory.state.pointee.base, fileLimit: pinned.logicalSize))
         state.pointee.pager = memory.state.pointee.pager
-        let run = try VerificationRun(memory: Memory(state), snapshot: pinned, form: .inPlace, format: FileHeader.currentFormat,
-                                      options: VerifierOptions())
+        let run = try VerificationRun(
+            memory: Memory(state), snapshot: pinned, form: .inPlace, format: FileHeader.currentFormat,
+            options: VerifierOptions())
         run.runPinned(against: newest, memory)
         return run.report
     }
@@ -103,8 +104,9 @@ public enum Verifier {
             if let report = makeReadable(limit, byteCount) { return report }
             let cookie = base.loadUnaligned(fromByteOffset: limit + 8, as: UInt64.self)
             if cookie != FileHeader.footerCookie {
-                return problem(.footerCookie,
-                               "the footer ends with \(hexadecimal(cookie, digits: 16)): the file was cut or extended")
+                return problem(
+                    .footerCookie,
+                    "the footer ends with \(hexadecimal(cookie, digits: 16)): the file was cut or extended")
             }
             topRef = base.loadUnaligned(fromByteOffset: limit, as: UInt64.self)
         }
@@ -120,8 +122,9 @@ public enum Verifier {
                 if !header.isStreaming { state.pointee.fileLimit = size }
             }
         }
-        return try verify(memory: Memory(state), snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace,
-                          format: header.liveFormat, physicalSize: byteCount, header: header, options: options)
+        return try verify(
+            memory: Memory(state), snapshot: snapshot, form: header.isStreaming ? .streaming : .inPlace,
+            format: header.liveFormat, physicalSize: byteCount, header: header, options: options)
     }
 
     /// Verifies a whole file that lies in memory.
@@ -250,8 +253,9 @@ final class VerificationRun {
             return
         }
         report.findings.append(
-            Finding(severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref,
-                    what: what()))
+            Finding(
+                severity: severity, code: code, table: tableName, column: columnName, object: row ?? objectKey, ref: ref,
+                what: what()))
         if isWarning {
             listedWarnings += 1
         } else if report.findings.count - listedWarnings >= options.findingLimit {
@@ -293,19 +297,23 @@ final class VerificationRun {
             node = Node(ref: ref, header: header)
             // Width type 3, or a node of bytes that says more than 8 bits an element: `Memory.node` refuses both.
             if node.flags & 0x1F > 0x14 {
-                try error(.nodeWidthType, ref,
-                      "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have width type \(node.widthType), code \(node.flags & 7)")
+                try error(
+                    .nodeWidthType, ref,
+                    "flags \(hexadecimal(UInt64(node.flags), digits: 2)) have width type \(node.widthType), code \(node.flags & 7)"
+                )
                 return nil
             }
             if node.byteCount > limit &- ref {
-                try error(.nodeRange, ref,
-                          "a node of \(node.byteCount) bytes at \(ref) reaches past the \(limit) bytes of the file")
+                try error(
+                    .nodeRange, ref,
+                    "a node of \(node.byteCount) bytes at \(ref) reaches past the \(limit) bytes of the file")
                 return nil
             }
             _ = try memory.bytes(at: ref, length: node.byteCount)
             if header.loadUnaligned(as: UInt32.self) != 0x4141_4141 {
-                try warning(.nodeChecksum, ref,
-                            "bytes 0 to 3 are \(hexadecimal(UInt64(header.loadUnaligned(as: UInt32.self)), digits: 8))")
+                try warning(
+                    .nodeChecksum, ref,
+                    "bytes 0 to 3 are \(hexadecimal(UInt64(header.loadUnaligned(as: UInt32.self)), digits: 8))")
             }
         } catch let stop as Stop {
             throw stop
@@ -334,8 +342,9 @@ final class VerificationRun {
             return false
         }
         if let taken = space.claim(ref, ref + node.byteCount) {
-            try error(.nodeOverlap, ref,
-                  "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
+            try error(
+                .nodeOverlap, ref,
+                "the node [\(ref), \(ref + node.byteCount)), owned by the node at \(parent), overlaps another one at \(taken)")
             return false
         }
         space.setStart(ref)
@@ -417,8 +426,9 @@ final class VerificationRun {
     /// True where `node` is an array of integers; else reports, and enters what lies below it.
     func asIntegers(_ node: Node, _ name: @autoclosure () -> String) throws -> Bool {
         if node.hasRefs || node.widthType != 0 {
-            try error(.nodeKind, node.ref,
-                      "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of integers is expected")
+            try error(
+                .nodeKind, node.ref,
+                "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of integers is expected")
             try enterAll(below: node)
             return false
         }
@@ -434,8 +444,9 @@ final class VerificationRun {
 
     func asRefs(_ node: Node, _ name: @autoclosure () -> String) throws -> Bool {
         if !node.hasRefs || node.isInner {
-            try error(.nodeKind, node.ref,
-                      "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of refs is expected")
+            try error(
+                .nodeKind, node.ref,
+                "\(name()): flags \(hexadecimal(UInt64(node.flags), digits: 2)) where an array of refs is expected")
             try enterAll(below: node)
             return false
         }

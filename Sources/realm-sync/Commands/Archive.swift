@@ -27,7 +27,9 @@ extension Command {
             .value("keep", nil, "N", "Keep the newest N versions."),
             .value("keep-for", nil, "TIME", "Keep what was the newest version at any moment within TIME."),
             .value("lease", nil, "TIME", "Nobody else may write to ARCHIVE for so long after a last sign of life (60s)."),
-            .value("grace", "g", "TIME", "After the end, keep the version of SOURCE so long for the next archiver (15m); 0 for not at all."),
+            .value(
+                "grace", "g", "TIME",
+                "After the end, keep the version of SOURCE so long for the next archiver (15m); 0 for not at all."),
             .value("pin-limit", "p", "TIME", "While ARCHIVE cannot be written to, keep the version of SOURCE so long (10m)."),
             .flag("force", "f", "Archive into ARCHIVE though it was made for a file of another path."),
             .keyFile,
@@ -62,7 +64,7 @@ extension Command {
         summary: "List the versions in an archive.",
         details: [
             "One line a version, oldest first, with tabs between: number, when it was seen, bytes that changed, bytes that were stored, and how it came: a step, a whole "
-                + "image, or by content where versions in between were missed. The last line says how many bytes were stored for each byte that changed.",
+                + "image, or by content where versions in between were missed. The last line says how many bytes were stored for each byte that changed."
         ],
         operands: [.archive],
         options: [.value("limit", "n", "N", "Show the newest N versions only."), .json, .keyFile] + ArchiveAddress.options,
@@ -82,7 +84,9 @@ enum ArchiveAddress {
     static let scheme = "s3://"
 
     /// Whether a text that may be a file's path names a place of an archive.
-    static func isPlace(_ text: String) -> Bool { text.hasPrefix(scheme) || (try? SystemCalls.status(path: text))?.isDirectory ?? false }
+    static func isPlace(_ text: String) -> Bool {
+        text.hasPrefix(scheme) || (try? SystemCalls.status(path: text))?.isDirectory ?? false
+    }
 
     static func place(_ invocation: Invocation, _ text: String? = nil, creates: Bool = false) throws -> any ArchivePlace {
         try place(
@@ -91,7 +95,8 @@ enum ArchiveAddress {
     }
 
     /// What no option says is taken from the environment.
-    static func place(_ address: String, creates: Bool, endpoint: String? = nil, region: String? = nil) throws -> any ArchivePlace {
+    static func place(_ address: String, creates: Bool, endpoint: String? = nil, region: String? = nil) throws -> any ArchivePlace
+    {
         guard address.hasPrefix(scheme) else { return try FolderPlace(address, creates: creates) }
         var options = S3Place.Options()
         options.endpoint = endpoint ?? variable("AWS_ENDPOINT_URL")
@@ -131,19 +136,22 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     let place = try ArchiveAddress.place(invocation, creates: true)
     let signals = try SignalListener()
     let output = invocation.output
-    let archiver = Archiver(source: source, place: place, options: options, onStatus: { status in
-        // Where nobody reads the status any more, the archiver goes on.
-        _ = try? output.line(archiveLine(status))
-        _ = try? output.flush()
-    }, control: { descriptors, milliseconds in
-        if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
-        switch signals.next() {
-        case .interrupt, .terminate: return .stop
-        case .hangup: return .reload
-        case .user1: return .status
-        case nil: return nil
-        }
-    })
+    let archiver = Archiver(
+        source: source, place: place, options: options,
+        onStatus: { status in
+            // Where nobody reads the status any more, the archiver goes on.
+            _ = try? output.line(archiveLine(status))
+            _ = try? output.flush()
+        },
+        control: { descriptors, milliseconds in
+            if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
+            switch signals.next() {
+            case .interrupt, .terminate: return .stop
+            case .hangup: return .reload
+            case .user1: return .status
+            case nil: return nil
+            }
+        })
     if arguments.has("follow") {
         try archiver.run()
         return .ok
@@ -155,8 +163,14 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
 }
 
 func archiveLine(_ status: Archiver.Status) -> String {
-    var text = "\(Text.visible(status.place)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.source))"
-    if let version = status.sourceVersion { text += ", \(version - min(version, status.version ?? 0)) behind" } else { text += ", not connected" }
+    var text =
+        "\(Text.visible(status.place)): " + (status.version.map { "version \($0)" } ?? "nothing yet")
+        + " of \(Text.visible(status.source))"
+    if let version = status.sourceVersion {
+        text += ", \(version - min(version, status.version ?? 0)) behind"
+    } else {
+        text += ", not connected"
+    }
     text += "; \(Text.count(status.versionCount, "version")), write amplification \(Units.fixed(status.writeAmplification, 2))"
     if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
     return text
@@ -189,15 +203,20 @@ private func runRestore(_ invocation: Invocation) throws -> ExitCode {
             throw arguments.usageError("option --time: '\(text)' is no moment; write it like 2024-02-29T12:30:00Z")
         }
         chosen = try reader.version(at: UInt64(moment.seconds) * 1_000_000_000 + UInt64(max(0, moment.nanoseconds)))
-    } else { chosen = try entry(invocation, reader) }
+    } else {
+        chosen = try entry(invocation, reader)
+    }
     let result = try Archive.restore(reader, chosen, to: destination, options: options)
     if let aside = result.setAside { invocation.console.message("note: the old file lives on as \(aside)") }
     let seen = Units.text(nanosecondsSince1970: Int64(clamping: chosen.time))
-    try invocation.output.line("\(Text.visible(destination)): version \(chosen.snapshot.version) of \(Text.visible(reader.source)), seen \(seen)")
+    try invocation.output.line(
+        "\(Text.visible(destination)): version \(chosen.snapshot.version) of \(Text.visible(reader.source)), seen \(seen)")
     return .ok
 }
 
-private func restoreAll(_ invocation: Invocation, _ place: any ArchivePlace, _ destination: String, _ options: Archive.RestoreOptions) throws -> ExitCode {
+private func restoreAll(
+    _ invocation: Invocation, _ place: any ArchivePlace, _ destination: String, _ options: Archive.RestoreOptions
+) throws -> ExitCode {
     let reader: ArchiveReader
     do { reader = try ArchiveReader(place, key: options.key) } catch ArchiveError.notAnArchive {
         let address = invocation.arguments.operand("ARCHIVE")
@@ -226,16 +245,24 @@ private func runHistory(_ invocation: Invocation) throws -> ExitCode {
     let shown = try invocation.arguments.integer("limit", in: 0...Int.max).map { Array(all.suffix($0)) } ?? all
     let amplification = summary.changedByteCount == 0 ? 0 : Double(summary.storedByteCount) / Double(summary.changedByteCount)
     if invocation.wantsJSON {
-        try invocation.output.line(JSONText.object([
-            ("source", .string(summary.source)), ("versions", .integer(summary.versionCount)), ("images", .integer(summary.imageCount)),
-            ("changedBytes", .integer(summary.changedByteCount)), ("storedBytes", .integer(summary.storedByteCount)),
-            ("history", .array(shown.map { entry in
-                .object([
-                    ("version", JSONText(entry.snapshot.version)), ("time", JSONText(entry.time)), ("changedBytes", .integer(entry.plainByteCount)),
-                    ("storedBytes", .integer(entry.storedByteCount)), ("kind", .string(name(entry.kind))), ("chain", .string("\(entry.chain)")),
-                ])
-            })),
-        ]).text)
+        try invocation.output.line(
+            JSONText.object([
+                ("source", .string(summary.source)), ("versions", .integer(summary.versionCount)),
+                ("images", .integer(summary.imageCount)),
+                ("changedBytes", .integer(summary.changedByteCount)), ("storedBytes", .integer(summary.storedByteCount)),
+                (
+                    "history",
+                    .array(
+                        shown.map { entry in
+                            .object([
+                                ("version", JSONText(entry.snapshot.version)), ("time", JSONText(entry.time)),
+                                ("changedBytes", .integer(entry.plainByteCount)),
+                                ("storedBytes", .integer(entry.storedByteCount)), ("kind", .string(name(entry.kind))),
+                                ("chain", .string("\(entry.chain)")),
+                            ])
+                        })
+                ),
+            ]).text)
         return .ok
     }
     if !shown.isEmpty { try invocation.output.line("version\tseen\tchanged\tstored\tkind") }
@@ -270,7 +297,8 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
     let scratch = arguments.string("scratch") ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var chosen = [try entry(invocation, reader)]
     if let every = try arguments.integer("every", in: 1...Int.max) {
-        chosen = try reader.history().enumerated().filter { $0.offset % every == 0 && $0.element != chosen[0] }.map(\.element) + chosen
+        chosen =
+            try reader.history().enumerated().filter { $0.offset % every == 0 && $0.element != chosen[0] }.map(\.element) + chosen
     }
     var isSound = true
     for entry in chosen {
@@ -284,11 +312,14 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
             default: throw error
             }
         }
-        for finding in report.findings { try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(finding)"))") }
+        for finding in report.findings {
+            try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(finding)"))")
+        }
         if !report.isSound { isSound = false }
     }
     let address = Text.visible(reader.place.description), count = try reader.history().count
-    try invocation.output.line("\(address): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(Text.count(count, "version")) checked")
+    try invocation.output.line(
+        "\(address): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(Text.count(count, "version")) checked")
     return isSound ? .ok : .damageFound
 }
 
@@ -298,7 +329,7 @@ extension Command {
         summary: "Keep a readable file at the newest version of an archive.",
         details: [
             "DEST is a replica as 'mirror' makes it: others may read it, and each sees whole versions only. 'promote DEST' makes it a file of its own. "
-                + "SIGTERM ends it after the present version, SIGUSR1 makes it write a line of status to standard output.",
+                + "SIGTERM ends it after the present version, SIGUSR1 makes it write a line of status to standard output."
         ],
         operands: [.archive, Operand(name: "DEST", help: "The realm file to make and keep.")],
         options: [
@@ -319,11 +350,14 @@ private func runFollow(_ invocation: Invocation) throws -> ExitCode {
     let place = try ArchiveAddress.place(invocation)
     let signals = try SignalListener()
     let follower = ArchiveFollower(
-        place: place, destination: arguments.operand("DEST"), key: try Database.key(invocation), interval: try arguments.duration("poll") ?? .seconds(5),
+        place: place, destination: arguments.operand("DEST"), key: try Database.key(invocation),
+        interval: try arguments.duration("poll") ?? .seconds(5),
         options: options,
         onStatus: { status in
             // Where nobody reads the status any more, the follower goes on.
-            var text = "\(Text.visible(status.destination)): " + (status.version.map { "version \($0)" } ?? "nothing yet") + " of \(Text.visible(status.place))"
+            var text =
+                "\(Text.visible(status.destination)): " + (status.version.map { "version \($0)" } ?? "nothing yet")
+                + " of \(Text.visible(status.place))"
             text += "; \(Text.count(status.stepCount, "step")), \(Text.count(status.imageCount, "image"))"
             if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
             _ = try? output.line(text)

@@ -7,21 +7,28 @@ extension Command {
         name: "copy",
         summary: "Copy the newest version of a file, without free space, while others may write to it.",
         details: ["DEST must not exist; it appears whole or not at all. The copy begins a history of its own."],
-        operands: [Operand(name: "FILE", help: "The realm file to copy from."), Operand(name: "DEST", help: "The realm file to make.")],
+        operands: [
+            Operand(name: "FILE", help: "The realm file to copy from."), Operand(name: "DEST", help: "The realm file to make."),
+        ],
         options: [.keyFile, .immutable],
         exitCodes: [(.cannotCreate, "DEST exists already")],
         run: { invocation in
             let destination = invocation.arguments.operand("DEST")
             // As private as its source, as far as the process's mask lets it be read.
-            try makeCopy(invocation, destination, mode: (try? SystemCalls.status(path: invocation.arguments.operand("FILE")).mode & 0o666) ?? 0o600)
-            try invocation.output.line("\(Text.visible(destination)): \(Units.text(bytes: try SystemCalls.status(path: destination).size))")
+            try makeCopy(
+                invocation, destination,
+                mode: (try? SystemCalls.status(path: invocation.arguments.operand("FILE")).mode & 0o666) ?? 0o600)
+            try invocation.output.line(
+                "\(Text.visible(destination)): \(Units.text(bytes: try SystemCalls.status(path: destination).size))")
             return .ok
         })
 
     static let compact = Command(
         name: "compact",
         summary: "Remove the free space of a file that nobody else has open.",
-        details: ["Mode and owner stay. A file of an older format must be upgraded first, a mirror cannot be compacted: its source can."],
+        details: [
+            "Mode and owner stay. A file of an older format must be upgraded first, a mirror cannot be compacted: its source can."
+        ],
         operands: [.file],
         options: [.keyFile],
         exitCodes: [(.tryAgain, "somebody has the file open")],
@@ -31,7 +38,9 @@ extension Command {
         name: "seed build",
         summary: "Make a seed file: compacted, without history, verified, read-only.",
         details: ["SEED must not exist. It is what a mobile app ships, or 'seed install' puts in place. Object keys stay."],
-        operands: [Operand(name: "FILE", help: "The realm file to copy from."), Operand(name: "SEED", help: "The seed file to make.")],
+        operands: [
+            Operand(name: "FILE", help: "The realm file to copy from."), Operand(name: "SEED", help: "The seed file to make."),
+        ],
         options: [.keyFile, .immutable],
         exitCodes: [(.damageFound, "the seed did not pass the check and was removed"), (.cannotCreate, "SEED exists already")],
         run: runSeedBuild)
@@ -41,9 +50,11 @@ extension Command {
         summary: "Put a seed file in place, if no file is there yet.",
         details: [
             "DEST becomes a writable copy of SEED, whole or not at all. Where DEST exists it stays as it is, and that is no error: of any number "
-                + "of processes that install at the same time exactly one copies.",
+                + "of processes that install at the same time exactly one copies."
         ],
-        operands: [Operand(name: "SEED", help: "The seed file."), Operand(name: "DEST", help: "The file that an application opens.")],
+        operands: [
+            Operand(name: "SEED", help: "The seed file."), Operand(name: "DEST", help: "The file that an application opens."),
+        ],
         options: [.keyFile],
         run: runSeedInstall)
 }
@@ -73,10 +84,13 @@ private func runCompact(_ invocation: Invocation) throws -> ExitCode {
     let store = try Store.open(path, options)
     defer { try? store.close(force: true) }
     guard try store.compact() else {
-        throw CommandFailure(.tryAgain, "\(Text.visible(path)) is open elsewhere; close it there and try again ('status' shows by whom)")
+        throw CommandFailure(
+            .tryAgain, "\(Text.visible(path)) is open elsewhere; close it there and try again ('status' shows by whom)")
     }
     try store.close()
-    try invocation.output.line("\(Text.visible(path)): \(Units.text(bytes: before)) became \(Units.text(bytes: try SystemCalls.status(path: path).size))")
+    try invocation.output.line(
+        "\(Text.visible(path)): \(Units.text(bytes: before)) became \(Units.text(bytes: try SystemCalls.status(path: path).size))"
+    )
     return .ok
 }
 
@@ -87,10 +101,13 @@ private func runSeedBuild(_ invocation: Invocation) throws -> ExitCode {
     let report = try Verifier.verify(file)
     guard report.isSound else {
         try? SystemCalls.unlink(seed)
-        throw CommandFailure(.damageFound, "the source is damaged (\(report.findings.first.map { "\($0)" } ?? "unreadable")); run 'verify' on it")
+        throw CommandFailure(
+            .damageFound, "the source is damaged (\(report.findings.first.map { "\($0)" } ?? "unreadable")); run 'verify' on it")
     }
     let objectCount = try file.group.classTables().reduce(0) { $0 + $1.objectCount }
-    try invocation.output.line("\(Text.visible(seed)): \(Text.count(objectCount, "object")), \(Units.text(bytes: try SystemCalls.status(path: seed).size))")
+    try invocation.output.line(
+        "\(Text.visible(seed)): \(Text.count(objectCount, "object")), \(Units.text(bytes: try SystemCalls.status(path: seed).size))"
+    )
     return .ok
 }
 
@@ -99,6 +116,7 @@ private func runSeedInstall(_ invocation: Invocation) throws -> ExitCode {
     // A seed that cannot be opened is an error, never an empty file in its place.
     _ = try ImmutableFile(path: seed, key: try Database.key(invocation))
     let wasInstalled = try SeedFile.install(seed, to: destination)
-    try invocation.output.line(wasInstalled ? "\(Text.visible(destination)): installed" : "\(Text.visible(destination)): exists already, left as it is")
+    try invocation.output.line(
+        wasInstalled ? "\(Text.visible(destination)): installed" : "\(Text.visible(destination)): exists already, left as it is")
     return .ok
 }

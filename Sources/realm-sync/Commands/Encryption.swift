@@ -4,7 +4,8 @@ import SharedStore
 extension Command {
     private static let key = "(--key-file K | --key-env NAME)"
 
-    private static let replacement = "The file is replaced by a copy of its newest version without free space, after the copy was synced and verified: "
+    private static let replacement =
+        "The file is replaced by a copy of its newest version without free space, after the copy was synced and verified: "
         + "whatever happens on the way, the path stands for the old file or the new one. Nobody may have the file open. Version and history "
         + "stay. The old content's blocks are not overwritten on the disk, and backups beside the file are left as they are."
 
@@ -17,12 +18,17 @@ extension Command {
         needs: [key],
         run: { invocation in
             guard let key = try Database.key(invocation) else { throw missingKey(invocation, "with which to encrypt") }
-            do { return try changeKey(invocation, from: nil, to: key, "encrypted") } catch OpenError.notARealm(let path, let content)
-                where content == .encrypted || content == .unknown {
+            do { return try changeKey(invocation, from: nil, to: key, "encrypted") } catch OpenError.notARealm(
+                let path, let content)
+                where content == .encrypted || content == .unknown
+            {
                 let isReadable = (try? ImmutableFile(path: path, key: key)) != nil
-                throw CommandFailure(.badData, isReadable
-                    ? "\(path): is encrypted already, with this key"
-                    : "\(path): is encrypted already, with another key, or is no realm file; '\(Program.name) rekey' gives an encrypted file another key")
+                throw CommandFailure(
+                    .badData,
+                    isReadable
+                        ? "\(path): is encrypted already, with this key"
+                        : "\(path): is encrypted already, with another key, or is no realm file; '\(Program.name) rekey' gives an encrypted file another key"
+                )
             }
         })
 
@@ -60,7 +66,9 @@ extension Command {
     static let keygen = Command(
         name: "keygen",
         summary: "Make a key file with 64 random bytes.",
-        details: ["The file must not exist; only its owner may read it. Keep a copy: without the key nobody can read what it encrypts."],
+        details: [
+            "The file must not exist; only its owner may read it. Keep a copy: without the key nobody can read what it encrypts."
+        ],
         operands: [Operand(name: "FILE", help: "The key file to make.")],
         options: [.flag("hex", "x", "Write 128 hex digits instead of the 64 bytes, as environment variables need them.")],
         run: { invocation in
@@ -75,10 +83,13 @@ private func missingKey(_ invocation: Invocation, _ which: String) -> UsageError
     invocation.arguments.usageError("the key \(which) is missing; name it with --key-file or --key-env")
 }
 
-private func changeKey(_ invocation: Invocation, from old: EncryptionKey?, to new: EncryptionKey?, _ done: String) throws -> ExitCode {
+private func changeKey(_ invocation: Invocation, from old: EncryptionKey?, to new: EncryptionKey?, _ done: String) throws
+    -> ExitCode
+{
     let path = invocation.arguments.operand("FILE")
     try StoreFiles.changeKey(path, from: old, to: new) { copy in
-        let report = try new.map { try verifyEncrypted(copy, $0, VerifierOptions()) } ?? Verifier.verify(ImmutableFile(path: copy))
+        let report =
+            try new.map { try verifyEncrypted(copy, $0, VerifierOptions()) } ?? Verifier.verify(ImmutableFile(path: copy))
         if !report.isSound {
             let first = report.findings.first.map { ": \($0)" } ?? ""
             throw CommandFailure(.badData, "\(path): its copy does not verify, nothing was changed\(first); 'verify' the file")

@@ -8,7 +8,7 @@ extension Command {
         details: [
             "The newest version is written, with its classes, their properties and all objects. Values that JSON lacks are objects "
                 + "of one member: {\"$date\": [seconds, nanoseconds]}, {\"$data\": base64}, {\"$link\": [class, key]} and so on. The text is "
-                + "streamed: memory does not grow with the file.",
+                + "streamed: memory does not grow with the file."
         ],
         operands: [.file],
         options: [.keyFile, .immutable, .flag("lines", "l", "Write each object on a line of its own.")],

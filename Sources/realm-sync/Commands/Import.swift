@@ -25,7 +25,9 @@ extension Command {
             .flag("csv", nil, "TEXT is CSV, whatever its name says."),
             .value("class", "c", "NAME", "TEXT is CSV, and this is the class of its rows."),
         ],
-        exitCodes: [(.badData, "the text is damaged or of another form; the message says where"), (.cannotCreate, "FILE exists already")],
+        exitCodes: [
+            (.badData, "the text is damaged or of another form; the message says where"), (.cannotCreate, "FILE exists already"),
+        ],
         run: runImport)
 }
 
@@ -38,7 +40,8 @@ private func runImport(_ invocation: Invocation) throws -> ExitCode {
     let count: Int
     do {
         if isTable {
-            let converted = try CommaSeparatedText(text.bytes).exportForm(className: arguments.string("class") ?? className(textPath))
+            let converted = try CommaSeparatedText(text.bytes).exportForm(
+                className: arguments.string("class") ?? className(textPath))
             count = try converted.withUnsafeBytes { try makeFile(destination, $0, invocation) }
         } else if JSONImporter.isExportForm(text.bytes) {
             count = try makeFile(destination, text.bytes, invocation)
@@ -103,7 +106,8 @@ private final class ImportedText {
         let status = try SystemCalls.status(fd, path: path)
         guard status.isRegularFile else { throw CommandFailure(.noInput, "\(Text.visible(path)) is no file") }
         isMapped = status.size > 0
-        address = isMapped ? try SystemCalls.map(length: status.size, protection: PROT_READ, flags: MAP_PRIVATE, fd, path: path) : nil
+        address =
+            isMapped ? try SystemCalls.map(length: status.size, protection: PROT_READ, flags: MAP_PRIVATE, fd, path: path) : nil
         bytes = UnsafeRawBufferPointer(start: address, count: status.size)
     }
 
@@ -171,7 +175,9 @@ enum NewFile {
         let fd = try SystemCalls.open(temporary, O_RDWR)
         defer { SystemCalls.close(fd) }
         try SystemCalls.sync(fd, path: temporary)
-        do { try SystemCalls.renameExclusively(temporary, to: path) } catch let error as SystemError where error.code == EEXIST { throw exists(path) }
+        do { try SystemCalls.renameExclusively(temporary, to: path) } catch let error as SystemError where error.code == EEXIST {
+            throw exists(path)
+        }
         try SystemCalls.syncDirectory(of: path)
         return result
     }
@@ -182,8 +188,10 @@ enum NewFile {
 
     private static func removeLeftovers(of path: String) {
         let slash = path.lastIndex(of: "/")
-        let folder = slash.map { String(path[...$0]) } ?? "./", prefix = (slash.map { String(path[path.index(after: $0)...]) } ?? path) + ".part-"
-        for name in (try? SystemCalls.names(inDirectory: folder)) ?? [] where name.hasPrefix(prefix) && Int32(name.dropFirst(prefix.count)) != nil {
+        let folder = slash.map { String(path[...$0]) } ?? "./",
+            prefix = (slash.map { String(path[path.index(after: $0)...]) } ?? path) + ".part-"
+        for name in (try? SystemCalls.names(inDirectory: folder)) ?? []
+        where name.hasPrefix(prefix) && Int32(name.dropFirst(prefix.count)) != nil {
             guard let fd = try? SystemCalls.open(folder + name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { continue }
             defer { SystemCalls.close(fd) }
             // One that is being made at this moment has no file in it yet.
@@ -195,7 +203,11 @@ enum NewFile {
     private static func remove(_ directory: String) {
         for name in (try? SystemCalls.names(inDirectory: directory)) ?? [] {
             let path = directory + "/" + name
-            if (try? SystemCalls.linkStatus(path: path))?.isDirectory == true { remove(path) } else { try? SystemCalls.unlink(path) }
+            if (try? SystemCalls.linkStatus(path: path))?.isDirectory == true {
+                remove(path)
+            } else {
+                try? SystemCalls.unlink(path)
+            }
         }
         try? SystemCalls.removeDirectory(directory)
     }

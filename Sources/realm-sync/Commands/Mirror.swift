@@ -28,26 +28,34 @@ extension Command {
         options: [
             .flag("once", "1", "Copy the newest version and end."),
             .flag("follow", "F", "Carry over every version, until told to stop."),
-            .value("grace", "g", "TIME", "After --follow has ended, keep its version of SOURCE so long for the next one (15m); 0 for not at all."),
+            .value(
+                "grace", "g", "TIME",
+                "After --follow has ended, keep its version of SOURCE so long for the next one (15m); 0 for not at all."),
             .value("pin-limit", "p", "TIME", "While DEST cannot be written to, keep the version of SOURCE so long (10m)."),
             .value("check-every", "c", "N", "Compare every N-th step with a walk of the new version (64)."),
             .keyFile,
-            .value("dest-key-file", nil, "K", "Encrypt DEST with the key in file K; without this option it has the key of SOURCE."),
+            .value(
+                "dest-key-file", nil, "K", "Encrypt DEST with the key in file K; without this option it has the key of SOURCE."),
             .value("dest-key-env", nil, "NAME", "The same, with a key from the environment variable NAME."),
             .flag("dest-plain", nil, "Do not encrypt DEST though SOURCE is encrypted."),
             .value("cert", nil, "FILE", "For realm://: our certificate."),
             .value("key", nil, "FILE", "For realm://: the key of our certificate."),
             .value("ca", nil, "FILE", "For realm://: the authority that has signed the server's certificate."),
             .value("psk-file", nil, "FILE", "For realm://: a file with a shared secret, NAME:HEX, instead of certificates."),
-            .value("revoked", nil, "FILE", "For realm://: certificates of servers that are not believed any more, as for 'serve'."),
-            .value("rate-limit", nil, "SIZE", "For realm:// and ssh://: at most so many bytes a second, such as 500K (no limit)."),
+            .value(
+                "revoked", nil, "FILE", "For realm://: certificates of servers that are not believed any more, as for 'serve'."),
+            .value(
+                "rate-limit", nil, "SIZE", "For realm:// and ssh://: at most so many bytes a second, such as 500K (no limit)."),
             .value("remote-program", nil, "NAME", "For ssh://: what this program is called there (realm-sync)."),
             .flag("allow-plain", nil, "The replica may be plain at the other machine, or here, though the source is encrypted."),
             .flag("force", "f", "Replace whatever is at DEST; the old file is kept under a dated name."),
-            .value("archive", "a", "PLACE", "Archive every version at PLACE too, as 'archive' does; may be given several times.", isRepeated: true),
+            .value(
+                "archive", "a", "PLACE", "Archive every version at PLACE too, as 'archive' does; may be given several times.",
+                isRepeated: true),
             .value("keep", nil, "N", "Of --archive: keep the newest N versions."),
             .value("keep-for", nil, "TIME", "Of --archive: keep what was the newest version at any moment within TIME."),
-            .value("snapshot-interval", nil, "TIME", "Of --archive: make a whole image after so long, if anything was changed (1d)."),
+            .value(
+                "snapshot-interval", nil, "TIME", "Of --archive: make a whole image after so long, if anything was changed (1d)."),
         ] + ArchiveAddress.options,
         needs: ["(--once | --follow)"],
         exitCodes: [(.tryAgain, "DEST is open, or another mirror is at work on it")],
@@ -91,17 +99,27 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
         if isAlone {
             let progress = ImageProgress(console)
             own.onProgress = { progress.update($0) }
-        } else { own.onMessage = { console.message("note: \(destination): \($0)") } }
+        } else {
+            own.onMessage = { console.message("note: \(destination): \($0)") }
+        }
         let final = own
-        works.append(("\(destination)", { control in
-            var isStopped = false
-            try MirrorRun.run(from: source, to: destination, options: final, wire: wire, onStatus: { output.line(line($0)) }, control: {
-                let request = control($0, $1)
-                if request == .stop { isStopped = true }
-                return request
-            })
-            if isOnce && !isStopped { output.line("\(Text.visible("\(destination)")): equal to \(Text.visible("\(source)"))") }
-        }))
+        works.append(
+            (
+                "\(destination)",
+                { control in
+                    var isStopped = false
+                    try MirrorRun.run(
+                        from: source, to: destination, options: final, wire: wire, onStatus: { output.line(line($0)) },
+                        control: {
+                            let request = control($0, $1)
+                            if request == .stop { isStopped = true }
+                            return request
+                        })
+                    if isOnce && !isStopped {
+                        output.line("\(Text.visible("\(destination)")): equal to \(Text.visible("\(source)"))")
+                    }
+                }
+            ))
     }
     for place in archives {
         guard case .file(let path) = source else { throw arguments.usageError("what is archived must be a file of this machine") }
@@ -131,7 +149,8 @@ private func archiveWork(
         // Before a folder is made for nothing.
         _ = try ImmutableFile(path: source, key: final.key)
         let target = try ArchiveAddress.place(place, creates: true, endpoint: endpoint, region: region)
-        let archiver = Archiver(source: source, place: target, options: final, onStatus: { output.line(archiveLine($0)) }, control: control)
+        let archiver = Archiver(
+            source: source, place: target, options: final, onStatus: { output.line(archiveLine($0)) }, control: control)
         if isOnce { _ = try archiver.once() } else { try archiver.run() }
     }
 }
@@ -185,7 +204,9 @@ private final class RemovalDuty: Sendable {
     }
 }
 
-private func mirrorOnce(_ invocation: Invocation, _ source: String, _ destination: String, _ options: Mirror.Options) throws -> ExitCode {
+private func mirrorOnce(_ invocation: Invocation, _ source: String, _ destination: String, _ options: Mirror.Options) throws
+    -> ExitCode
+{
     Ending.obeySignals()
     let progress = ImageProgress(invocation.console)
     var options = options
@@ -195,7 +216,8 @@ private func mirrorOnce(_ invocation: Invocation, _ source: String, _ destinatio
     defer { progress.end() }
     let result = try Mirror.once(source: source, destination: destination, options: options)
     try invocation.output.line(
-        "\(Text.visible(destination)): version \(result.snapshot.version) of \(Text.visible(source)), \(Units.text(bytes: result.usedByteCount))")
+        "\(Text.visible(destination)): version \(result.snapshot.version) of \(Text.visible(source)), \(Units.text(bytes: result.usedByteCount))"
+    )
     return .ok
 }
 
@@ -219,19 +241,25 @@ enum TLSArguments {
         let secrets = arguments.string("psk-file")
         let revocations = arguments.string("revoked")
         if files.allSatisfy({ $0 == nil }) {
-            if revocations != nil { throw arguments.usageError("--revoked is of certificates; a shared secret is removed from its file") }
+            if revocations != nil {
+                throw arguments.usageError("--revoked is of certificates; a shared secret is removed from its file")
+            }
             return secrets.map { TLSSettings(sharedSecrets: $0) }
         }
         guard let certificate = files[0], let key = files[1], let ca = files[2] else {
             throw arguments.usageError("--cert, --key and --\(authority) belong together")
         }
-        return TLSSettings(certificates: .init(certificate: certificate, key: key, authority: ca), sharedSecrets: secrets, revocations: revocations)
+        return TLSSettings(
+            certificates: .init(certificate: certificate, key: key, authority: ca), sharedSecrets: secrets,
+            revocations: revocations)
     }
 
     /// What `--rate-limit` says.
     static func rate(_ arguments: Arguments) throws -> Int? {
         guard let rate = try arguments.byteCount("rate-limit") else { return nil }
-        guard rate >= ServerRights.rateMin else { throw arguments.usageError("--rate-limit: at least \(ServerRights.rateMin / 1024)K") }
+        guard rate >= ServerRights.rateMin else {
+            throw arguments.usageError("--rate-limit: at least \(ServerRights.rateMin / 1024)K")
+        }
         return rate
     }
 }
@@ -251,8 +279,13 @@ extension SignalListener {
 
 private func line(_ status: MirrorFollower.Status) -> String {
     var text = "\(Text.visible(status.destination)): version \(status.version) of \(Text.visible(status.source))"
-    if let version = status.sourceVersion { text += ", \(version > status.version ? version - status.version : 0) behind" } else { text += ", not connected" }
-    text += "; \(Text.count(status.stepCount, "step")), \(Units.text(bytes: status.byteCount)), \(Text.count(status.imageCount, "image"))"
+    if let version = status.sourceVersion {
+        text += ", \(version > status.version ? version - status.version : 0) behind"
+    } else {
+        text += ", not connected"
+    }
+    text +=
+        "; \(Text.count(status.stepCount, "step")), \(Units.text(bytes: status.byteCount)), \(Text.count(status.imageCount, "image"))"
     if let seconds = status.secondsBehind, seconds > 0 { text += "; equal \(Units.text(seconds: seconds)) ago" }
     if let wait = status.waitsFor { text += "; \(Text.oneLine(wait))" }
     return text

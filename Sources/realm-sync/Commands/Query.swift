@@ -13,10 +13,14 @@ extension Command {
         ],
         operands: [
             .file, Operand(name: "CLASS", help: "The name of a class, or of a table that is none, as 'schema' shows it."),
-            Operand(name: "PREDICATE", count: .optional, mayBeEmpty: true, help: "What must hold for an object to be shown, and in which order."),
+            Operand(
+                name: "PREDICATE", count: .optional, mayBeEmpty: true,
+                help: "What must hold for an object to be shown, and in which order."),
         ],
         options: [
-            .value("arg", "a", "VALUE", "A value for the predicate: null, true, a number, else text; or JSON in the form of 'export'.", isRepeated: true),
+            .value(
+                "arg", "a", "VALUE",
+                "A value for the predicate: null, true, a number, else text; or JSON in the form of 'export'.", isRepeated: true),
             .flag("keys", nil, "Write only the keys of the objects, as a JSON array, in result order."),
             .flag("explain", nil, "Write what the planner does and how many objects it looks at."),
             .value("where", "w", "PROPERTY=VALUE", "Show only objects whose property has this value.", isRepeated: true),
@@ -25,7 +29,9 @@ extension Command {
             .keyFile, .immutable,
             .flag("json", "j", "Write the objects as a JSON array, in the form of 'export'."),
         ],
-        exitCodes: [(.noInput, "there is no such file or class"), (.usage, "the predicate is wrong, or a value of --arg is not used")],
+        exitCodes: [
+            (.noInput, "there is no such file or class"), (.usage, "the predicate is wrong, or a value of --arg is not used"),
+        ],
         run: runQuery)
 }
 
@@ -39,8 +45,12 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
     let text = arguments.operands("PREDICATE").first ?? "TRUEPREDICATE"
     let schema = try GroupQuerySchema(database.group), className = table.className ?? table.name
     let query = try Query(text, arguments: values, class: className, schema: schema)
-    if let (date, offset) = Query.impossibleDate(in: text) { throw QueryError(.literal, "there is no such date as \(date)", at: offset) }
-    if let last = arguments.strings("arg").last, (try? Query(text, arguments: values.dropLast(), class: className, schema: schema)) != nil {
+    if let (date, offset) = Query.impossibleDate(in: text) {
+        throw QueryError(.literal, "there is no such date as \(date)", at: offset)
+    }
+    if let last = arguments.strings("arg").last,
+        (try? Query(text, arguments: values.dropLast(), class: className, schema: schema)) != nil
+    {
         throw arguments.usageError("option --arg: '\(last)' is one too many, the predicate has no place for it")
     }
 
@@ -91,13 +101,16 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
         try output.write("\n")
         return .ok
     }
-    let columns = try arguments.string("columns").map { list in
-        var seen: Set<ExactString> = []
-        return try list.split(separator: ",").map { name in
-            guard seen.insert(ExactString(String(name))).inserted else { throw arguments.usageError("option --columns: '\(name)' stands twice") }
-            return try column(String(name), table, database)
-        }
-    } ?? Array(table.publicColumns)
+    let columns =
+        try arguments.string("columns").map { list in
+            var seen: Set<ExactString> = []
+            return try list.split(separator: ",").map { name in
+                guard seen.insert(ExactString(String(name))).inserted else {
+                    throw arguments.usageError("option --columns: '\(name)' stands twice")
+                }
+                return try column(String(name), table, database)
+            }
+        } ?? Array(table.publicColumns)
     let rightAligned: Set<ColumnType> = [.int, .float, .double, .decimal]
     var lines = TextTable(
         titles: ["_key"] + columns.map { table.name(of: $0) },
@@ -110,7 +123,9 @@ private func runQuery(_ invocation: Invocation) throws -> ExitCode {
     if lines.isEmpty { invocation.console.message("no object of \(table.className ?? table.name) matches") }
     if hasMore {
         invocation.console.message(
-            limit == 1 ? "only the first object is shown; --limit 0 shows all" : "only the first \(limit) objects are shown; --limit 0 shows all")
+            limit == 1
+                ? "only the first object is shown; --limit 0 shows all"
+                : "only the first \(limit) objects are shown; --limit 0 shows all")
     }
     return .ok
 }
@@ -152,9 +167,10 @@ private struct Condition {
         }
         let word = String(text[text.index(after: sign)...])
         guard let value = ValueText.value(word, of: column.type) else {
-            throw arguments.usageError(column.type == .link || column.type == .binary
-                ? "option --where: values of \(name) (\(column.type.propertyName)) can only be compared with null"
-                : "option --where: '\(word)' is no \(column.type.propertyName), as \(name) needs one")
+            throw arguments.usageError(
+                column.type == .link || column.type == .binary
+                    ? "option --where: values of \(name) (\(column.type.propertyName)) can only be compared with null"
+                    : "option --where: '\(word)' is no \(column.type.propertyName), as \(name) needs one")
         }
         self.value = value
     }

@@ -9,7 +9,7 @@ extension Command {
         summary: "Say whether two files hold the same version or the same objects, and where they differ.",
         details: [
             "Objects are compared by class, object key and property, to the last digit; where they lie in the file does not matter. Both may be open "
-                + "elsewhere: the newest version of each is compared.",
+                + "elsewhere: the newest version of each is compared."
         ],
         operands: [Operand(name: "A", help: "A realm file."), Operand(name: "B", help: "Another one.")],
         options: [
@@ -28,11 +28,14 @@ extension Command {
         details: [
             "The newest version that is sound is looked for where the header says, in its other slot and by scanning for the top arrays of older "
                 + "versions. Where no version is whole, every table and object that can be read is taken, and what was lost is listed on standard error. FILE "
-                + "is only read; nobody should have it open. OUT is verified before it gets its name.",
+                + "is only read; nobody should have it open. OUT is verified before it gets its name."
         ],
         operands: [Operand(name: "FILE", help: "The damaged file."), Operand(name: "OUT", help: "The file to make.")],
         options: [.keyFile, .value("limit", "n", "N", "List at most N losses (100).")],
-        exitCodes: [(.ok, "nothing was lost"), (.damageFound, "something was lost, or a version newer than the one that was found"), (.cannotCreate, "OUT exists already")],
+        exitCodes: [
+            (.ok, "nothing was lost"), (.damageFound, "something was lost, or a version newer than the one that was found"),
+            (.cannotCreate, "OUT exists already"),
+        ],
         run: runSalvage)
 }
 
@@ -40,20 +43,26 @@ private func runCompare(_ invocation: Invocation) throws -> ExitCode {
     let arguments = invocation.arguments
     let limit = try arguments.integer("limit", in: 0...1_000_000) ?? 100
     let key = try Database.key(invocation)
-    let other = try Database.key(invocation, file: "second-key-file", environment: "second-key-env") ?? (arguments.has("second-plain") ? nil : key)
+    let other =
+        try Database.key(invocation, file: "second-key-file", environment: "second-key-env")
+        ?? (arguments.has("second-plain") ? nil : key)
     let a = try Database.open(invocation, path: arguments.operand("A"), key: key)
     let b = try Database.open(invocation, path: arguments.operand("B"), key: other)
     let sameVersion = try isSameVersion(a, b)
     let result = sameVersion ? nil : try ObjectComparison(a.group, b.group, limit: limit)
     if invocation.wantsJSON {
-        try invocation.output.line(JSONText.object([
-            ("sameVersion", .bool(sameVersion)), ("sameObjects", .bool(result?.isEqual ?? true)),
-            ("versions", .array([JSONText(a.version), JSONText(b.version)])), ("differences", .integer(result?.differenceCount ?? 0)),
-            ("listed", .array((result?.differences ?? []).map { .string("\($0)") })),
-        ]).text)
+        try invocation.output.line(
+            JSONText.object([
+                ("sameVersion", .bool(sameVersion)), ("sameObjects", .bool(result?.isEqual ?? true)),
+                ("versions", .array([JSONText(a.version), JSONText(b.version)])),
+                ("differences", .integer(result?.differenceCount ?? 0)),
+                ("listed", .array((result?.differences ?? []).map { .string("\($0)") })),
+            ]).text)
     } else {
         for difference in result?.differences ?? [] { try invocation.output.line(Text.oneLine("\(difference)")) }
-        if let result, result.differenceCount > result.differences.count { try invocation.output.line("... and \(result.differenceCount - result.differences.count) more") }
+        if let result, result.differenceCount > result.differences.count {
+            try invocation.output.line("... and \(result.differenceCount - result.differences.count) more")
+        }
         let names = "\(Text.visible(a.path)) (version \(a.version)) and \(Text.visible(b.path)) (version \(b.version))"
         if sameVersion {
             try invocation.output.line("\(names): the same version, byte for byte")
@@ -61,7 +70,8 @@ private func runCompare(_ invocation: Invocation) throws -> ExitCode {
             try invocation.output.line(
                 result.isEqual
                     ? "\(names): the same \(Text.count(result.objectCount, "object")), with all that is embedded in them"
-                    : "\(names): \(Text.count(result.differenceCount, "difference")), \(Text.count(result.objectCount, "object")) in both, embedded ones not counted")
+                    : "\(names): \(Text.count(result.differenceCount, "difference")), \(Text.count(result.objectCount, "object")) in both, embedded ones not counted"
+            )
         }
     }
     return result?.isEqual ?? true ? .ok : .damageFound
@@ -72,7 +82,8 @@ private func isSameVersion(_ a: Database, _ b: Database) throws -> Bool {
     guard a.version == b.version, a.group.topRef == b.group.topRef, a.group.topRef != 0 else { return false }
     func extents(_ database: Database) throws -> FreeExtents {
         let top = try database.group.memory.node(database.group.topRef)
-        let snapshot = Snapshot(version: database.version, topRef: database.group.topRef, logicalSize: try top.tagged(TopSlot.logicalSize))
+        let snapshot = Snapshot(
+            version: database.version, topRef: database.group.topRef, logicalSize: try top.tagged(TopSlot.logicalSize))
         return try FreeExtents(memory: database.group.memory, snapshot: snapshot)
     }
     let x = try extents(a), y = try extents(b)
@@ -80,7 +91,8 @@ private func isSameVersion(_ a: Database, _ b: Database) throws -> Bool {
     for range in x.usedRanges() {
         // Where the version of a file in streaming form ends, its bytes may end too.
         guard let p = try? a.group.memory.bytes(at: range.lowerBound, length: range.count),
-              let q = try? b.group.memory.bytes(at: range.lowerBound, length: range.count), memcmp(p, q, range.count) == 0 else { return false }
+            let q = try? b.group.memory.bytes(at: range.lowerBound, length: range.count), memcmp(p, q, range.count) == 0
+        else { return false }
     }
     return true
 }
@@ -92,10 +104,12 @@ private func salvaged(_ path: String, _ key: EncryptionKey?, scratchFolder: Stri
         do { _ = try ImmutableFile(path: path, key: key) } catch let cause as OpenError {
             switch cause {
             case .notARealm(_, .unknown), .notARealm(_, .encrypted):
-                throw CommandFailure(.badData, "\(name): nothing of a realm file is in it; if it is encrypted, name its key with --key-file")
+                throw CommandFailure(
+                    .badData, "\(name): nothing of a realm file is in it; if it is encrypted, name its key with --key-file")
             case .notARealm: throw cause
             case .decryptionFailed(_, 0, _):
-                throw CommandFailure(.badData, "\(name): no version can be decrypted; the key is not that of the file, or all of it is damaged")
+                throw CommandFailure(
+                    .badData, "\(name): no version can be decrypted; the key is not that of the file, or all of it is damaged")
             default: break
             }
         } catch {}
@@ -115,7 +129,8 @@ private func runSalvage(_ invocation: Invocation) throws -> ExitCode {
     switch salvage.content {
     case .sound(let group):
         do {
-            try StreamingCopy(version: nil, keepsHistory: false, format: UInt8(group.format)).write(group, toPath: destination, key: key)
+            try StreamingCopy(version: nil, keepsHistory: false, format: UInt8(group.format)).write(
+                group, toPath: destination, key: key)
         } catch let error as SystemError where error.code == EEXIST { throw NewFile.exists(destination) }
     case .objects(let text):
         do { _ = try text.withUnsafeBytes { try makeFile(destination, $0, invocation) } } catch let error as JSONError {

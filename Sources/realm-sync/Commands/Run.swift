@@ -17,7 +17,9 @@ extension Command {
         options: [
             .value("config", "c", "FILE", "The configuration file."),
             .flag("check-config", nil, "Check the configuration, tell all that is wrong with it by line, and end."),
-            .value("set", "s", "SECTION.KEY=VALUE", "Set a value, such as 'mirror orders.source=/srv/orders.realm'.", isRepeated: true),
+            .value(
+                "set", "s", "SECTION.KEY=VALUE", "Set a value, such as 'mirror orders.source=/srv/orders.realm'.",
+                isRepeated: true),
             .value("socket", "S", "PATH", "The same as --set service.socket=PATH."),
             .value("listen", "l", "ADDRESS:PORT", "The same as --set service.listen=ADDRESS:PORT."),
             .value("log-level", nil, "LEVEL", "The same as --set service.log-level=LEVEL."),
@@ -34,9 +36,13 @@ private func runService(_ invocation: Invocation) throws -> ExitCode {
     for name in ["socket", "listen", "log-level", "log-format"] {
         if let value = arguments.string(name) { settings.append(("service.\(name)=\(value)", "--\(name)")) }
     }
-    let path = arguments.string("config") ?? environment["REALM_SYNC_CONFIG"] ?? (arguments.has("set") ? nil : ServiceConfiguration.defaultPath)
+    let path =
+        arguments.string("config") ?? environment["REALM_SYNC_CONFIG"]
+        ?? (arguments.has("set") ? nil : ServiceConfiguration.defaultPath)
     let final = settings
-    func read() throws -> ServiceConfiguration { try ServiceConfiguration.read(path: path, environment: environment, settings: final) }
+    func read() throws -> ServiceConfiguration {
+        try ServiceConfiguration.read(path: path, environment: environment, settings: final)
+    }
     do {
         if arguments.has("check-config") {
             let configuration = try read()
@@ -58,21 +64,24 @@ private func runService(_ invocation: Invocation) throws -> ExitCode {
 func runServiceStatus(_ invocation: Invocation) throws -> ExitCode {
     let environment = ProcessEnvironment.all
     if invocation.arguments.has("immutable") || invocation.arguments.has("key-file") || invocation.arguments.has("key-env") {
-        throw invocation.arguments.usageError("FILE is missing; without it the service is asked, which needs neither --immutable nor a key")
+        throw invocation.arguments.usageError(
+            "FILE is missing; without it the service is asked, which needs neither --immutable nor a key")
     }
-    let socket = invocation.arguments.string("socket") ?? environment[ConfigurationBuilder.variable("service", "socket")]
+    let socket =
+        invocation.arguments.string("socket") ?? environment[ConfigurationBuilder.variable("service", "socket")]
         ?? ServiceConfiguration.defaultSocket { environment[$0] }
     do {
         let (body, verdict) = try StatusClient.get(invocation.wantsJSON ? "/status" : "/status.txt", socket: socket)
         try invocation.output.write(body)
         return verdict == 0 ? .ok : verdict == 1 ? .damageFound : .failed
     } catch let error as SystemError {
-        let advice = switch error.code {
-        case ENOENT, ECONNREFUSED: "; the service does not run, or has another socket (--socket)"
-        case EACCES, EPERM: "; only members of the service's group may ask it"
-        case ETIMEDOUT: "; the service does not answer"
-        default: ""
-        }
+        let advice =
+            switch error.code {
+            case ENOENT, ECONNREFUSED: "; the service does not run, or has another socket (--socket)"
+            case EACCES, EPERM: "; only members of the service's group may ask it"
+            case ETIMEDOUT: "; the service does not answer"
+            default: ""
+            }
         throw CommandFailure(.failed, "\(error)\(advice)")
     }
 }

@@ -6,7 +6,7 @@ extension Command {
         summary: "Show the classes of a file and their properties.",
         details: [
             "Tables that are no classes, as programs without the object layer make them, are shown behind the classes, with their columns. Those in which "
-                + "the object layer keeps its own notes are left out.",
+                + "the object layer keeps its own notes are left out."
         ],
         operands: [.file],
         options: [.keyFile, .immutable, .json],
@@ -62,23 +62,31 @@ private func json(_ schema: Schema, tables: [ObjectSchema]) -> JSONText {
 }
 
 private func json(_ classes: [ObjectSchema]) -> JSONText {
-    .object(classes.map { objectClass in
-        (objectClass.name, .object([
-            ("embedded", .bool(objectClass.isEmbedded)),
-            ("primaryKey", JSONText(objectClass.primaryKey)),
-            ("properties", .array(objectClass.properties.map { property in
+    .object(
+        classes.map { objectClass in
+            (
+                objectClass.name,
                 .object([
-                    ("name", .string(property.name)),
-                    ("type", .string(property.type.propertyName)),
-                    ("collection", JSONText(property.collection.map { "\($0)" })),
-                    ("optional", .bool(property.isOptional)),
-                    ("indexed", .bool(property.isIndexed)),
-                    ("fulltext", .bool(property.isFullTextIndexed)),
-                    ("objectType", JSONText(property.objectType)),
+                    ("embedded", .bool(objectClass.isEmbedded)),
+                    ("primaryKey", JSONText(objectClass.primaryKey)),
+                    (
+                        "properties",
+                        .array(
+                            objectClass.properties.map { property in
+                                .object([
+                                    ("name", .string(property.name)),
+                                    ("type", .string(property.type.propertyName)),
+                                    ("collection", JSONText(property.collection.map { "\($0)" })),
+                                    ("optional", .bool(property.isOptional)),
+                                    ("indexed", .bool(property.isIndexed)),
+                                    ("fulltext", .bool(property.isFullTextIndexed)),
+                                    ("objectType", JSONText(property.objectType)),
+                                ])
+                            })
+                    ),
                 ])
-            })),
-        ]))
-    })
+            )
+        })
 }
 
 extension Group {

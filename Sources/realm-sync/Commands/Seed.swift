@@ -10,7 +10,7 @@ extension Command {
         summary: "Make a key to sign seeds with, and the public key to prove them with.",
         details: [
             "KEY is for whoever makes seeds, and only its owner may read it; KEY.pub goes to whoever fetches them. Both are Ed25519 keys in PEM form, as "
-                + "'openssl genpkey -algorithm ed25519' makes them.",
+                + "'openssl genpkey -algorithm ed25519' makes them."
         ],
         operands: [Operand(name: "KEY", help: "The file of the key; neither it nor KEY.pub may exist.")],
         exitCodes: [(.cannotCreate, "one of the files exists already")],
@@ -18,7 +18,9 @@ extension Command {
             let path = invocation.arguments.operand("KEY")
             let key = try SeedSigningKey.generate()
             try key.write(path)
-            try invocation.output.line("\(Text.visible(path)): a new key; \(Text.visible(path)).pub: its public half, \(try key.verifyingKey.identifier)")
+            try invocation.output.line(
+                "\(Text.visible(path)): a new key; \(Text.visible(path)).pub: its public half, \(try key.verifyingKey.identifier)"
+            )
             return .ok
         })
 
@@ -27,7 +29,7 @@ extension Command {
         summary: "Sign a seed, so that others can prove who made it.",
         details: [
             "SEED.sig is written, in the place of an older one: a few lines of text with name, size, SHA-256 and time of the seed, and an Ed25519 "
-                + "signature over them. Publish it beside the seed.",
+                + "signature over them. Publish it beside the seed."
         ],
         operands: [Operand(name: "SEED", help: "The seed file.")],
         options: [
@@ -89,24 +91,32 @@ extension Command {
 private func runSeedSign(_ invocation: Invocation) throws -> ExitCode {
     let arguments = invocation.arguments
     let seed = arguments.operand("SEED")
-    guard let keyPath = arguments.string("signing-key") else { throw arguments.usageError("name the key with --signing-key; 'seed keygen' makes one") }
+    guard let keyPath = arguments.string("signing-key") else {
+        throw arguments.usageError("name the key with --signing-key; 'seed keygen' makes one")
+    }
     let key = try SeedSigningKey.read(keyPath)
     let status = try SystemCalls.status(path: seed)
     if !status.isRegularFile { throw CommandFailure(.noInput, "\(Text.visible(seed)): is no file") }
     let name = arguments.string("name") ?? seed.split(separator: "/").last.map(String.init) ?? seed
     var time = Int(SystemCalls.realTimeNanoseconds() / 1_000_000_000)
     if let text = arguments.string("time") {
-        guard let moment = Units.moment(text), moment.seconds >= 0 else { throw arguments.usageError("--time: '\(text)' is no moment such as 2024-02-29T12:30:00Z") }
+        guard let moment = Units.moment(text), moment.seconds >= 0 else {
+            throw arguments.usageError("--time: '\(text)' is no moment such as 2024-02-29T12:30:00Z")
+        }
         time = Int(moment.seconds)
     }
     let signature = try SeedSignature.make(seed, name: name, time: time, with: key)
     let path = arguments.string("output") ?? SeedFetch.signaturePath(seed)
     try signature.write(path)
-    try invocation.output.line("\(Text.visible(path)): '\(Text.visible(name))', \(Units.text(bytes: signature.byteCount)), sha256 \(signature.digest), key \(signature.key)")
+    try invocation.output.line(
+        "\(Text.visible(path)): '\(Text.visible(name))', \(Units.text(bytes: signature.byteCount)), sha256 \(signature.digest), key \(signature.key)"
+    )
     return .ok
 }
 
-private func publicKeys(_ arguments: Arguments) throws -> [SeedVerifyingKey] { try arguments.strings("public-key").map(SeedVerifyingKey.read) }
+private func publicKeys(_ arguments: Arguments) throws -> [SeedVerifyingKey] {
+    try arguments.strings("public-key").map(SeedVerifyingKey.read)
+}
 
 private func runSeedVerify(_ invocation: Invocation) throws -> ExitCode {
     let arguments = invocation.arguments
@@ -116,16 +126,21 @@ private func runSeedVerify(_ invocation: Invocation) throws -> ExitCode {
     let path = arguments.string("signature") ?? SeedFetch.signaturePath(seed)
     let signature = try SeedSignature.read(path)
     try signature.check(keys, place: path)
-    if let name = arguments.string("name"), name != signature.name { throw SeedError.otherName(place: path, signed: signature.name, expected: name) }
+    if let name = arguments.string("name"), name != signature.name {
+        throw SeedError.otherName(place: path, signed: signature.name, expected: name)
+    }
     try signature.check(contentOf: seed)
     let time = Units.text(seconds: Int64(signature.time), nanoseconds: 0) ?? "\(signature.time)"
     if invocation.wantsJSON {
-        try invocation.output.line(JSONText.object([
-            ("path", .string(seed)), ("name", .string(signature.name)), ("bytes", .integer(signature.byteCount)),
-            ("sha256", .string("\(signature.digest)")), ("time", .string(time)), ("key", .string(signature.key)),
-        ]).text)
+        try invocation.output.line(
+            JSONText.object([
+                ("path", .string(seed)), ("name", .string(signature.name)), ("bytes", .integer(signature.byteCount)),
+                ("sha256", .string("\(signature.digest)")), ("time", .string(time)), ("key", .string(signature.key)),
+            ]).text)
     } else {
-        try invocation.output.line("\(Text.visible(seed)): signed as '\(Text.visible(signature.name))' at \(time), sha256 \(signature.digest), key \(signature.key)")
+        try invocation.output.line(
+            "\(Text.visible(seed)): signed as '\(Text.visible(signature.name))' at \(time), sha256 \(signature.digest), key \(signature.key)"
+        )
     }
     return .ok
 }
@@ -150,7 +165,9 @@ private func runSeedFetch(_ invocation: Invocation) throws -> ExitCode {
     let proof: SeedFetch.Proof
     switch (arguments.string("sha256"), keys.isEmpty) {
     case (let text?, true):
-        guard let digest = Digest(hexadecimal: text) else { throw arguments.usageError("--sha256: '\(text)' is not 64 hex digits") }
+        guard let digest = Digest(hexadecimal: text) else {
+            throw arguments.usageError("--sha256: '\(text)' is not 64 hex digits")
+        }
         proof = .checksum(digest)
     case (nil, false): proof = .signature(keys: keys, place: arguments.string("signature"))
     case (nil, true): throw arguments.usageError("say how to know the right file: --sha256, or --public-key for its signature")
@@ -161,10 +178,14 @@ private func runSeedFetch(_ invocation: Invocation) throws -> ExitCode {
     options.allowsOlder = arguments.has("allow-older")
     options.authorities = arguments.string("ca")
     if let text = arguments.string("max-size") {
-        guard let size = Units.byteCount(text), size > 0 else { throw arguments.usageError("--max-size: '\(text)' is no size such as 100M") }
+        guard let size = Units.byteCount(text), size > 0 else {
+            throw arguments.usageError("--max-size: '\(text)' is no size such as 100M")
+        }
         options.byteCountMax = size
     }
-    if let timeout = try arguments.duration("timeout") { options.silenceSeconds = max(1, Int(clamping: timeout.components.seconds)) }
+    if let timeout = try arguments.duration("timeout") {
+        options.silenceSeconds = max(1, Int(clamping: timeout.components.seconds))
+    }
     options.retriesMax = try arguments.integer("retries", in: 0...1000) ?? options.retriesMax
     let key = try Database.key(invocation)
     let isVerified = !arguments.has("no-verify")
@@ -189,9 +210,13 @@ private func examine(_ path: String, _ key: EncryptionKey?, _ url: String) throw
     do {
         report = try key.map { try verifyEncrypted(path, $0, VerifierOptions()) } ?? Verifier.verify(ImmutableFile(path: path))
     } catch let error as OpenError {
-        throw CommandFailure(.badData, "\(Text.visible(url)): what came is what it should be, but no seed that can be opened: \(error)")
+        throw CommandFailure(
+            .badData, "\(Text.visible(url)): what came is what it should be, but no seed that can be opened: \(error)")
     }
     if !report.isSound {
-        throw CommandFailure(.badData, "\(Text.visible(url)): what came is what it should be, but damaged: \(report.findings.first.map { "\($0)" } ?? "unreadable")")
+        throw CommandFailure(
+            .badData,
+            "\(Text.visible(url)): what came is what it should be, but damaged: \(report.findings.first.map { "\($0)" } ?? "unreadable")"
+        )
     }
 }

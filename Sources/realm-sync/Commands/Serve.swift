@@ -28,13 +28,17 @@ extension Command {
             .value("psk-file", nil, "FILE", "A file of shared secrets, NAME:HEX a line, instead of certificates or beside them."),
             .value("clients", nil, "FILE", "What each client may do."),
             .value("revoked", nil, "FILE", "Certificates that count no more."),
-            .value("rate-limit", nil, "SIZE", "Each connection carries at most so many bytes a second, unless its rule says another rate (no limit)."),
+            .value(
+                "rate-limit", nil, "SIZE",
+                "Each connection carries at most so many bytes a second, unless its rule says another rate (no limit)."),
             .keyFile,
             .flag("allow-plain", nil, "Take in encrypted files although no key is given, and keep them plain."),
             .value("max-clients", nil, "N", "Serve at most N clients at once (4096)."),
         ],
         needs: ["--root DIR", "(--cert FILE --key FILE --client-ca FILE | --psk-file FILE)"],
-        exitCodes: [(.notPermitted, "the address may not be used"), (.usage, "a certificate, a secret or a rule cannot be used")],
+        exitCodes: [
+            (.notPermitted, "the address may not be used"), (.usage, "a certificate, a secret or a rule cannot be used"),
+        ],
         run: runServe)
 
     static let receive = Command(
@@ -64,8 +68,12 @@ extension Command {
         ],
         operands: [Operand(name: "DIR", help: "The folder for the files; it is made where it is missing.")],
         options: [
-            .value("server", "s", "NAME[,HOST...]", "A certificate for a server, with the names and addresses that clients reach it by.", isRepeated: true),
-            .value("client", "c", "NAME", "A certificate for a client; --clients of 'serve' knows it by this name.", isRepeated: true),
+            .value(
+                "server", "s", "NAME[,HOST...]",
+                "A certificate for a server, with the names and addresses that clients reach it by.", isRepeated: true),
+            .value(
+                "client", "c", "NAME", "A certificate for a client; --clients of 'serve' knows it by this name.", isRepeated: true
+            ),
             .value("days", "d", "N", "How long they are valid (825)."),
             .value("revoke", "r", "NAME", "Revoke the certificate NAME.crt in DIR.", isRepeated: true),
         ],
@@ -98,15 +106,17 @@ private func runServe(_ invocation: Invocation) throws -> ExitCode {
     let manager = ServiceManager { name in getenv(name).map { String(cString: $0) } }
     manager.ready("serving \(root)")
     defer { manager.stopping() }
-    try server.run(onStatus: { line in
-        _ = try? output.line(Text.oneLine(line))
-        _ = try? output.flush()
-    }, control: { descriptors, milliseconds in
-        let request = signals.request(descriptors, milliseconds)
-        // Where the manager waits for it: what was asked is done before the next one is.
-        if case .reload? = request { manager.ready("serving \(root)") }
-        return request
-    })
+    try server.run(
+        onStatus: { line in
+            _ = try? output.line(Text.oneLine(line))
+            _ = try? output.flush()
+        },
+        control: { descriptors, milliseconds in
+            let request = signals.request(descriptors, milliseconds)
+            // Where the manager waits for it: what was asked is done before the next one is.
+            if case .reload? = request { manager.ready("serving \(root)") }
+            return request
+        })
     return .ok
 }
 
@@ -137,13 +147,16 @@ private func runCertificates(_ invocation: Invocation) throws -> ExitCode {
     try invocation.output.line("\(Text.visible(folder))/ca.crt: the authority")
     for name in arguments.strings("revoke") {
         let revoked = try maker.revoke(name)
-        try invocation.output.line("\(Text.visible(revoked)): does not count any more where \(Text.visible(folder))/revoked is known")
+        try invocation.output.line(
+            "\(Text.visible(revoked)): does not count any more where \(Text.visible(folder))/revoked is known")
     }
     for text in arguments.strings("server") {
         let words = text.split(separator: ",").map(String.init)
         guard let name = words.first else { throw arguments.usageError("--server needs a name") }
         let made = try maker.make(.server, name: name, hosts: words.count > 1 ? Array(words.dropFirst()) : [], days: days)
-        try invocation.output.line("\(Text.visible(made.certificate)): a server, \(words.dropFirst().isEmpty ? name : words.dropFirst().joined(separator: ", "))")
+        try invocation.output.line(
+            "\(Text.visible(made.certificate)): a server, \(words.dropFirst().isEmpty ? name : words.dropFirst().joined(separator: ", "))"
+        )
     }
     for name in arguments.strings("client") {
         let made = try maker.make(.client, name: name, days: days)

@@ -5,24 +5,31 @@ import SystemCalls
 extension Command {
     static let status = Command(
         name: "status",
-        summary: "Show format, version, sizes and history of a file, and who uses it; without FILE, how the service and its mirrors are.",
+        summary:
+            "Show format, version, sizes and history of a file, and who uses it; without FILE, how the service and its mirrors are.",
         details: [
             "Without FILE the service that 'run' has started is asked at its socket: one line for each mirror and archive, with its state, how far it is "
                 + "behind in versions, bytes and seconds, its last error and the next try. The seconds rise as long as nothing proves that both sides "
-                + "are equal, also while the other side is frozen. The exit code is for monitoring.",
+                + "are equal, also while the other side is frozen. The exit code is for monitoring."
         ],
         operands: [Operand(name: "FILE", count: .optional, help: "A realm file; without it the service is asked.")],
         options: [
             .keyFile, .immutable, .json,
-            .value("socket", "S", "PATH", "The socket of the service (REALM_SYNC_SERVICE_SOCKET, else /run/realm-sync/status.sock)."),
+            .value(
+                "socket", "S", "PATH", "The socket of the service (REALM_SYNC_SERVICE_SOCKET, else /run/realm-sync/status.sock)."),
         ],
-        exitCodes: [(.damageFound, "a mirror of the service is behind"), (.failed, "a mirror of the service has failed, or the service does not run")],
+        exitCodes: [
+            (.damageFound, "a mirror of the service is behind"),
+            (.failed, "a mirror of the service has failed, or the service does not run"),
+        ],
         run: runStatus)
 }
 
 private func runStatus(_ invocation: Invocation) throws -> ExitCode {
     guard let path = invocation.arguments.operands("FILE").first else { return try runServiceStatus(invocation) }
-    if invocation.arguments.has("socket") { throw invocation.arguments.usageError("a FILE is looked at without the service; --socket is for the service") }
+    if invocation.arguments.has("socket") {
+        throw invocation.arguments.usageError("a FILE is looked at without the service; --socket is for the service")
+    }
     let key = try Database.key(invocation)
     Ending.obeySignals()
     return try SteadyReading.attempt(path) { try status(invocation, path, key) }
@@ -38,7 +45,8 @@ private func status(_ invocation: Invocation, _ path: String, _ key: EncryptionK
     let facts = try facts(file, member, isEncrypted: key != nil)
     let replica = try replicaStatus(path, key, invocation)
     if invocation.wantsJSON {
-        let members = [("path", JSONText.string(path))] + facts.members
+        let members =
+            [("path", JSONText.string(path))] + facts.members
             + [("session", session?.json ?? .null), ("mirror", replica.map { mirrorJSON($0) } ?? .null)]
         try invocation.output.line(JSONText.object(members).text)
         return .ok

@@ -6,7 +6,7 @@ extension Command {
         summary: "Bring a file of an older format to the present one.",
         details: [
             "Formats 10, 11 and 20 to 23 are upgraded in one commit; who has the file open with software of an older kind cannot go on then. A copy of "
-                + "the file as it was stays beside it for 93 days, named like 'data.v23.backup.realm', where the disk has room.",
+                + "the file as it was stays beside it for 93 days, named like 'data.v23.backup.realm', where the disk has room."
         ],
         operands: [.file],
         options: [
@@ -31,7 +31,8 @@ private func runUpgrade(_ invocation: Invocation) throws -> ExitCode {
     if history != 0 && history != 2 { throw OpenError.incompatibleHistory(path: path, found: history, expected: 2) }
     let backup = StoreFiles.backupPath(path, ofFormat: format)
     if invocation.arguments.has("dry-run") {
-        let copy = invocation.arguments.has("no-backup") ? "no copy would be kept" : "a copy would be kept as \(Text.visible(backup))"
+        let copy =
+            invocation.arguments.has("no-backup") ? "no copy would be kept" : "a copy would be kept as \(Text.visible(backup))"
         try invocation.output.line("\(name): would be upgraded from format \(format) to \(current); \(copy)")
         return .ok
     }

@@ -12,7 +12,9 @@ extension Command {
                 + "archive is only read. With --every, versions at equal distances are checked too.",
         ],
         operands: [.file],
-        options: [.keyFile, .immutable, .value("limit", "n", "N", "Show at most N errors and N warnings (100 where none is given)."), .json,
+        options: [
+            .keyFile, .immutable, .value("limit", "n", "N", "Show at most N errors and N warnings (100 where none is given)."),
+            .json,
             .value("version", "v", "N", "Of an archive: check this version instead of the newest."),
             .value("every", "e", "N", "Of an archive: check every N-th version too."),
             .value("scratch", nil, "DIR", "Of an archive: the folder for the scratch file (TMPDIR)."),
@@ -45,12 +47,15 @@ private func runVerify(_ invocation: Invocation) throws -> ExitCode {
 private func report(_ invocation: Invocation, _ path: String, _ options: VerifierOptions) throws -> VerificationReport {
     Ending.obeySignals()
     let key = try Database.key(invocation)
-    if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live, let file = try? ImmutableFile(path: path, key: key),
-       let member = try Database.join(file, key, invocation) {
+    if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live,
+        let file = try? ImmutableFile(path: path, key: key),
+        let member = try Database.join(file, key, invocation)
+    {
         let transaction = try member.store.beginRead()
         return try withExtendedLifetime(transaction) {
-            try Verifier.verify(memory: transaction.memory, snapshot: transaction.snapshot, form: .inPlace, format: FileHeader.currentFormat,
-                                physicalSize: nil, header: nil, options: options)
+            try Verifier.verify(
+                memory: transaction.memory, snapshot: transaction.snapshot, form: .inPlace, format: FileHeader.currentFormat,
+                physicalSize: nil, header: nil, options: options)
         }
     }
     if let key {
@@ -111,7 +116,8 @@ func verifyEncrypted(_ path: String, _ key: EncryptionKey, _ options: VerifierOp
 
 private func summary(_ report: VerificationReport, _ path: String) -> String {
     // Tables of the object layer itself have rows too.
-    let seen = "\(Text.count(report.objectCount, "row")) in \(Text.count(report.tableCount, "table")), \(Text.count(report.nodeCount, "node")), "
+    let seen =
+        "\(Text.count(report.objectCount, "row")) in \(Text.count(report.tableCount, "table")), \(Text.count(report.nodeCount, "node")), "
         + "\(Units.text(bytes: report.nodeByteCount)) used, \(Units.text(bytes: report.freeByteCount)) free, "
         + Units.text(seconds: Double(report.elapsedNanoseconds) / 1e9)
     let warnings = report.warningCount == 0 ? "" : ", \(Text.count(report.warningCount, "warning"))"
@@ -128,14 +134,18 @@ private func json(_ report: VerificationReport, _ path: String) -> JSONText {
         ("errors", .integer(report.errorCount)),
         ("warnings", .integer(report.warningCount)),
         ("unlisted", .integer(report.unlisted)),
-        ("findings", .array(report.findings.map { finding in
-            .object([
-                ("severity", .string(finding.severity.rawValue)), ("code", .string(finding.code.rawValue)),
-                ("table", JSONText(finding.table)), ("column", JSONText(finding.column)),
-                ("object", finding.object.map { .integer(Int($0.rawValue)) } ?? .null),
-                ("ref", .integer(finding.ref)), ("what", .string(finding.what)),
-            ])
-        })),
+        (
+            "findings",
+            .array(
+                report.findings.map { finding in
+                    .object([
+                        ("severity", .string(finding.severity.rawValue)), ("code", .string(finding.code.rawValue)),
+                        ("table", JSONText(finding.table)), ("column", JSONText(finding.column)),
+                        ("object", finding.object.map { .integer(Int($0.rawValue)) } ?? .null),
+                        ("ref", .integer(finding.ref)), ("what", .string(finding.what)),
+                    ])
+                })
+        ),
         ("tables", .integer(report.tableCount)),
         ("objects", .integer(report.objectCount)),
         ("nodes", .integer(report.nodeCount)),

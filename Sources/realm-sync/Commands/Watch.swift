@@ -10,7 +10,7 @@ extension Command {
         summary: "Print a line for every committed version as it happens, until interrupted.",
         details: [
             "Versions that follow each other quickly may come as one line, with the last of them. The file may be replaced, deleted "
-                + "and made anew meanwhile, or be cut to nothing; that is told too. It ends when nobody reads its output any more.",
+                + "and made anew meanwhile, or be cut to nothing; that is told too. It ends when nobody reads its output any more."
         ],
         operands: [.file],
         options: [
@@ -53,7 +53,7 @@ private func attachAgain(_ invocation: Invocation, _ signals: SignalListener) th
     let intervalMilliseconds: Int32 = 100
     let attemptsMax = 100
     for attempt in 1...attemptsMax {
-        do { return try Attachment(invocation) } catch where attempt < attemptsMax {
+        do { return try Attachment(invocation) } catch  where attempt < attemptsMax {
             signals.wait(milliseconds: intervalMilliseconds)
             if signals.next() != nil { return nil }
         }
@@ -122,12 +122,13 @@ private final class EventWriter {
     func writeEmptied() throws { try write("emptied", nil) }
 
     func write(_ event: Notifier.Event) throws {
-        let (name, version): (String, UInt64?) = switch event {
-        case .committed(let version): ("version", version)
-        case .fileReplaced: ("replaced", nil)
-        case .fileDeleted: ("deleted", nil)
-        case .fileAppeared: ("appeared", nil)
-        }
+        let (name, version): (String, UInt64?) =
+            switch event {
+            case .committed(let version): ("version", version)
+            case .fileReplaced: ("replaced", nil)
+            case .fileDeleted: ("deleted", nil)
+            case .fileAppeared: ("appeared", nil)
+            }
         try write(name, version)
     }
 
@@ -136,7 +137,9 @@ private final class EventWriter {
         remaining -= 1
         let time = Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds())
         if isJSON {
-            let members: [(String, JSONText)] = [("time", .string(time)), ("event", .string(name)), ("version", JSONText(version))]
+            let members: [(String, JSONText)] = [
+                ("time", .string(time)), ("event", .string(name)), ("version", JSONText(version)),
+            ]
             try output.line(JSONText.object(members).text)
         } else {
             try output.line("\(time) " + (version.map { "version \($0)" } ?? "file \(name)"))

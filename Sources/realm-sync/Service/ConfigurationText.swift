@@ -73,13 +73,19 @@ struct ConfigurationText {
     }
 
     private mutating func begin(_ line: Substring, _ place: String) throws(FormProblem) {
-        guard let end = line.firstIndex(of: "]") else { throw FormProblem(text: "the ] at the end of the section's name is missing") }
+        guard let end = line.firstIndex(of: "]") else {
+            throw FormProblem(text: "the ] at the end of the section's name is missing")
+        }
         let rest = Self.trim(line[line.index(after: end)...])
-        if !rest.isEmpty && !rest.hasPrefix("#") && !rest.hasPrefix(";") { throw FormProblem(text: "'\(rest)' stands behind the section's name") }
+        if !rest.isEmpty && !rest.hasPrefix("#") && !rest.hasPrefix(";") {
+            throw FormProblem(text: "'\(rest)' stands behind the section's name")
+        }
         let words = line[line.index(after: line.startIndex)..<end].split(whereSeparator: { $0 == " " || $0 == "\t" })
         guard let kind = words.first else { throw FormProblem(text: "the section has no name") }
         if words.count > 2 { throw FormProblem(text: "a section is named by one word, or two: [\(kind) NAME]") }
-        if sections.count == Self.sectionCountMax { throw FormProblem(text: "there are more than \(Self.sectionCountMax) sections") }
+        if sections.count == Self.sectionCountMax {
+            throw FormProblem(text: "there are more than \(Self.sectionCountMax) sections")
+        }
         let name = words.count == 2 ? String(words[1]) : ""
         if let other = sections.first(where: { $0.kind == kind && $0.name == name }) {
             // What follows belongs to no section that counts.
@@ -90,7 +96,9 @@ struct ConfigurationText {
     }
 
     private mutating func add(_ line: Substring, _ place: String) throws(FormProblem) {
-        guard let sign = line.firstIndex(of: "=") else { throw FormProblem(text: "this is neither [section], nor key = value, nor # comment") }
+        guard let sign = line.firstIndex(of: "=") else {
+            throw FormProblem(text: "this is neither [section], nor key = value, nor # comment")
+        }
         let key = String(Self.trim(line[..<sign]))
         if key.isEmpty { throw FormProblem(text: "the key before the = is missing") }
         let value = try Self.value(Self.trim(line[line.index(after: sign)...]))
@@ -115,11 +123,15 @@ struct ConfigurationText {
         while let character = rest.popFirst() {
             switch character {
             case "\\":
-                guard let next = rest.popFirst(), next == "\\" || next == "\"" else { throw FormProblem(text: "only \\\\ and \\\" may follow a \\ within quotes") }
+                guard let next = rest.popFirst(), next == "\\" || next == "\"" else {
+                    throw FormProblem(text: "only \\\\ and \\\" may follow a \\ within quotes")
+                }
                 result.append(next)
             case "\"":
                 let behind = trim(rest)
-                if !behind.isEmpty && !behind.hasPrefix("#") && !behind.hasPrefix(";") { throw FormProblem(text: "'\(behind)' stands behind the closing quote") }
+                if !behind.isEmpty && !behind.hasPrefix("#") && !behind.hasPrefix(";") {
+                    throw FormProblem(text: "'\(behind)' stands behind the closing quote")
+                }
                 return result
             default: result.append(character)
             }
@@ -132,7 +144,9 @@ struct ConfigurationText {
         let words = title.split(separator: " ", maxSplits: 1).map(String.init)
         let kind = words.first ?? "", name = words.count > 1 ? words[1] : ""
         let index: Int
-        if let found = sections.firstIndex(where: { $0.kind == kind && $0.name == name }) { index = found } else {
+        if let found = sections.firstIndex(where: { $0.kind == kind && $0.name == name }) {
+            index = found
+        } else {
             index = sections.count
             sections.append(Section(kind: kind, name: name, place: place))
         }

@@ -4,8 +4,8 @@ import SharedStore
 import Synchronization
 import SystemCalls
 
-/// Looks again and again for the files of a directory that are to be mirrored, on a thread of its own: a folder on a file system that
-/// hangs keeps nobody else waiting.
+/// Looks again and again for the files of a directory that are to be mirrored, on a thread of its own: a folder on a file system
+/// that hangs keeps nobody else waiting.
 ///
 /// What we and others have made of realms is left out: side files, files that were set aside, replicas, and all that lies where
 /// something is mirrored or archived to.
@@ -45,7 +45,8 @@ final class DirectoryScanner: @unchecked Sendable {
         SystemCalls.signal(wake)
     }
 
-    /// What was found last, by paths relative to the folder; nil before the first look is over, and while the folder cannot be read.
+    /// What was found last, by paths relative to the folder; nil before the first look is over, and while the folder cannot be
+    /// read.
     var found: (paths: Set<ExactString>?, error: String?) { state.withLock { ($0.paths, $0.error) } }
 
     private func main() {
@@ -75,7 +76,9 @@ final class DirectoryScanner: @unchecked Sendable {
     private func scan(_ relative: String, _ depth: Int, _ found: inout Set<ExactString>) throws {
         let folder = relative.isEmpty ? specification.folder : specification.folder + "/" + relative
         let names: [String]
-        do { names = try SystemCalls.names(inDirectory: folder) } catch let error as SystemError where !relative.isEmpty && error.code == ENOENT { return }
+        do { names = try SystemCalls.names(inDirectory: folder) } catch let error as SystemError
+            where !relative.isEmpty && error.code == ENOENT
+        { return }
         for name in names {
             let path = relative.isEmpty ? name : relative + "/" + name
             let whole = specification.folder + "/" + path
@@ -85,13 +88,17 @@ final class DirectoryScanner: @unchecked Sendable {
             if !matches && !specification.isRecursive { continue }
             guard let status = try? SystemCalls.linkStatus(path: whole) else { continue }
             if status.isDirectory {
-                if specification.isRecursive, depth < Self.depthMax, !name.hasSuffix(".management") { try scan(path, depth + 1, &found) }
+                if specification.isRecursive, depth < Self.depthMax, !name.hasSuffix(".management") {
+                    try scan(path, depth + 1, &found)
+                }
                 continue
             }
             // An empty file is one in the making.
             guard matches, status.isRegularFile, status.size > 0, !Self.isMadeByUs(name), !isReplica(whole) else { continue }
             if found.count == Self.fileCountMax {
-                throw CommandFailure(.unavailable, "\(specification.folder) has more than \(Self.fileCountMax) files; divide it among several sections")
+                throw CommandFailure(
+                    .unavailable,
+                    "\(specification.folder) has more than \(Self.fileCountMax) files; divide it among several sections")
             }
             found.insert(ExactString(path))
         }

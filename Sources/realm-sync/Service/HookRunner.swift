@@ -1,10 +1,11 @@
 import Glibc
 import SystemCalls
 
-/// Runs the administrator's commands when something happens to a stream: each at most once within its interval, a few at a time, and
-/// none for longer than a minute.
+/// Runs the administrator's commands when something happens to a stream: each at most once within its interval, a few at a time,
+/// and none for longer than a minute.
 ///
-/// What comes too soon is kept and looked at when its time has come: it runs if it is still so. Used by the service's main thread.
+/// What comes too soon is kept and looked at when its time has come: it runs if it is still so. Used by the service's main
+/// thread.
 final class HookRunner {
     /// What a command is told, in its environment.
     struct Call {
@@ -68,7 +69,9 @@ final class HookRunner {
             guard isStillSo(call), let command = Self.command(call) else { continue }
             lastRuns[key] = now
             do { running[try start(command, call)] = Running(key: key, limit: now + Self.secondsMax * 1_000_000_000) } catch {
-                log.write(.warning, "the command for \(call.event.rawValue) cannot be started: \(error)", stream: key.stream, event: "hook")
+                log.write(
+                    .warning, "the command for \(call.event.rawValue) cannot be started: \(error)", stream: key.stream,
+                    event: "hook")
             }
         }
         // What no stream refers to any more is forgotten in time.
@@ -95,7 +98,9 @@ final class HookRunner {
                     log.write(.warning, "the command for \(run.key.event) \(end)", stream: run.key.stream, event: "hook")
                 }
             } else if now > run.limit {
-                log.write(.warning, "the command for \(run.key.event) takes too long and is ended", stream: run.key.stream, event: "hook")
+                log.write(
+                    .warning, "the command for \(run.key.event) takes too long and is ended", stream: run.key.stream,
+                    event: "hook")
                 // Its whole group; it is reaped next time.
                 kill(-pid, SIGKILL)
             }

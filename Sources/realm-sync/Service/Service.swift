@@ -4,11 +4,12 @@ import SharedStore
 import Synchronization
 import SystemCalls
 
-/// Many mirrors and archives in one process: keeps those running that the configuration names, whatever happens to any of them, and
-/// tells how they are.
+/// Many mirrors and archives in one process: keeps those running that the configuration names, whatever happens to any of them,
+/// and tells how they are.
 ///
-/// Each stream has a thread, each folder that is looked through has one, and one answers questions. The main thread only waits: for
-/// signals, for news of the others, and for the next sign of life to the service manager. It never touches a file of a stream.
+/// Each stream has a thread, each folder that is looked through has one, and one answers questions. The main thread only waits:
+/// for signals, for news of the others, and for the next sign of life to the service manager. It never touches a file of a
+/// stream.
 final class Service: @unchecked Sendable {
     // Sendable: what several threads use is in `shared`; the rest is the main thread's.
     private struct Shared {
@@ -32,7 +33,8 @@ final class Service: @unchecked Sendable {
     private var lastStatus = ""
     private var nextLook: Int64 = 0
 
-    /// How often the boards of the streams are looked at for what no stream tells by itself: soon enough for the shortest `lag-warning`.
+    /// How often the boards of the streams are looked at for what no stream tells by itself: soon enough for the shortest
+    /// `lag-warning`.
     private var lookMilliseconds: Int32 = 5000
     private static let lookMillisecondsMin: Int64 = 500, lookMillisecondsMax: Int64 = 5000
 
@@ -62,7 +64,9 @@ final class Service: @unchecked Sendable {
         try listen(configuration, before: nil)
         try server.start()
         apply(configuration)
-        log.write(.info, "\(Program.name) \(Program.version) runs as process \(getpid()): \(report(asks: false).summary)", event: "started")
+        log.write(
+            .info, "\(Program.name) \(Program.version) runs as process \(getpid()): \(report(asks: false).summary)",
+            event: "started")
         manager.ready(report(asks: false).summary)
         var nextSign: Int64 = 0
         while true {
@@ -80,7 +84,10 @@ final class Service: @unchecked Sendable {
                 switch signal {
                 case .terminate, .interrupt: stops = true
                 case .hangup: reload()
-                case .user1: for stream in report().streams { log.write(.info, StatusText.line(stream), stream: stream.name, event: "status") }
+                case .user1:
+                    for stream in report().streams {
+                        log.write(.info, StatusText.line(stream), stream: stream.name, event: "status")
+                    }
                 }
             }
             if stops { break }
@@ -131,9 +138,12 @@ final class Service: @unchecked Sendable {
 
     /// A stream that is behind for longer than it may be has failed as far as its hooks are concerned.
     private func lookForLags(_ now: Int64) {
-        // Whoever is at work and has said nothing for that long may hang in a call: if nobody else asks, we do, and no answer counts as lag.
+        // Whoever is at work and has said nothing for that long may hang in a call: if nobody else asks, we do, and no answer
+        // counts as lag.
         let silence = Int64(lookMilliseconds) * 1_000_000
-        for stream in shared.withLock({ $0.streams }) where stream.board.withLock({ $0.isSilent(for: silence, at: now) }) { stream.ask() }
+        for stream in shared.withLock({ $0.streams }) where stream.board.withLock({ $0.isSilent(for: silence, at: now) }) {
+            stream.ask()
+        }
         for stream in shared.withLock({ $0.streams }) {
             let warning = Double(stream.specification.lagWarning.nanoseconds) / 1e9
             let (lag, isTold, isFailed, waitsFor, age) = stream.board.withLock {
@@ -142,7 +152,8 @@ final class Service: @unchecked Sendable {
             // What has just begun may be as old as the last stop of the service; it has as long to show that it is equal.
             if lag <= warning || age <= warning || isTold || isFailed { continue }
             log.write(
-                .warning, "behind for \(Units.text(seconds: lag))" + (waitsFor.map { ": \($0)" } ?? ""), stream: stream.specification.name, event: "behind")
+                .warning, "behind for \(Units.text(seconds: lag))" + (waitsFor.map { ": \($0)" } ?? ""),
+                stream: stream.specification.name, event: "behind")
             tell(stream, .failure)
         }
     }
@@ -161,7 +172,9 @@ final class Service: @unchecked Sendable {
             SystemCalls.reset(wake)
         }
         let late = streams.filter { !$0.board.withLock { $0.isEnded } }.map(\.specification.name)
-        if !late.isEmpty { log.write(.warning, "ended without waiting longer for \(late.joined(separator: ", "))", event: "late") }
+        if !late.isEmpty {
+            log.write(.warning, "ended without waiting longer for \(late.joined(separator: ", "))", event: "late")
+        }
         server?.stop()
         if let socket = configuration.socket { try? SystemCalls.unlink(socket) }
         log.write(.info, "stopped", event: "stopped")
@@ -191,7 +204,9 @@ final class Service: @unchecked Sendable {
     }
 
     private func listen(_ fresh: ServiceConfiguration, before: ServiceConfiguration?) throws {
-        if let before, before.socket == fresh.socket, before.socketMode == fresh.socketMode, before.listen == fresh.listen { return }
+        if let before, before.socket == fresh.socket, before.socketMode == fresh.socketMode, before.listen == fresh.listen {
+            return
+        }
         if let old = before?.socket { try? SystemCalls.unlink(old) }
         // The port may be the same one, which is free only when the old listener is closed.
         server?.listen(at: [])
@@ -221,8 +236,11 @@ final class Service: @unchecked Sendable {
     /// Starts and stops what differs, and leaves alone what does not.
     private func apply(_ fresh: ServiceConfiguration) {
         let warnings = (fresh.streams + fresh.directories.map(\.template)).map { $0.lagWarning.nanoseconds / 2_000_000 }
-        lookMilliseconds = Int32(max(Self.lookMillisecondsMin, min(Self.lookMillisecondsMax, warnings.min() ?? Self.lookMillisecondsMax)))
-        let outputs = (fresh.streams.map(\.target) + fresh.directories.map(\.template.target)).map(\.text).filter { $0.hasPrefix("/") }
+        lookMilliseconds = Int32(
+            max(Self.lookMillisecondsMin, min(Self.lookMillisecondsMax, warnings.min() ?? Self.lookMillisecondsMax)))
+        let outputs = (fresh.streams.map(\.target) + fresh.directories.map(\.template.target)).map(\.text).filter {
+            $0.hasPrefix("/")
+        }
         var kept: [DirectoryScanner] = []
         for specification in fresh.directories {
             if let old = scanners.first(where: { $0.specification == specification }) {
@@ -241,7 +259,9 @@ final class Service: @unchecked Sendable {
         var wanted = fresh.streams.map { ($0, nil as String?) }
         // Files of folders stay until the scanner says otherwise.
         for stream in current where stream.folderBase != nil {
-            if scanners.contains(where: { isFile(stream, of: $0.specification) }) { wanted.append((stream.specification, stream.folderBase)) }
+            if scanners.contains(where: { isFile(stream, of: $0.specification) }) {
+                wanted.append((stream.specification, stream.folderBase))
+            }
         }
         replace(current, by: wanted)
     }
@@ -257,7 +277,9 @@ final class Service: @unchecked Sendable {
         let byName = Dictionary(current.map { ($0.specification.name, $0) }) { $1 }
         var ending: [ServiceStream] = []
         for (specification, base) in wanted {
-            if let old = byName[specification.name], old.specification == specification { streams.append(old) } else {
+            if let old = byName[specification.name], old.specification == specification {
+                streams.append(old)
+            } else {
                 if let old = byName[specification.name] { ending.append(old) }
                 if let fresh = make(specification, base) { streams.append(fresh) }
             }
@@ -276,10 +298,12 @@ final class Service: @unchecked Sendable {
 
     private func make(_ specification: StreamSpecification, _ base: String?) -> ServiceStream? {
         do {
-            let stream = try ServiceStream(specification, folderBase: base, log: log, onEvent: { [unowned self] stream, event in
-                shared.withLock { $0.events.append((stream, event)) }
-                news()
-            }, onEnd: { [unowned self] in news() })
+            let stream = try ServiceStream(
+                specification, folderBase: base, log: log,
+                onEvent: { [unowned self] stream, event in
+                    shared.withLock { $0.events.append((stream, event)) }
+                    news()
+                }, onEnd: { [unowned self] in news() })
             try stream.start()
             return stream
         } catch {
@@ -303,10 +327,15 @@ final class Service: @unchecked Sendable {
                 seen.insert(path)
                 let phase = stream.board.withLock { $0.phase }
                 if !paths.contains(path), phase != .vanished, !stream.board.withLock({ $0.wantsStop }) {
-                    log.write(.warning, "\(stream.specification.source) is gone; its copy is kept", stream: stream.specification.name, event: "vanished")
+                    log.write(
+                        .warning, "\(stream.specification.source) is gone; its copy is kept", stream: stream.specification.name,
+                        event: "vanished")
                     stream.stop()
-                } else if paths.contains(path), stream.board.withLock({ $0.isEnded }), let fresh = make(stream.specification, stream.folderBase) {
-                    log.write(.info, "\(stream.specification.source) is there again", stream: stream.specification.name, event: "found")
+                } else if paths.contains(path), stream.board.withLock({ $0.isEnded }),
+                    let fresh = make(stream.specification, stream.folderBase)
+                {
+                    log.write(
+                        .info, "\(stream.specification.source) is there again", stream: stream.specification.name, event: "found")
                     shared.withLock { shared in
                         if let index = shared.streams.firstIndex(where: { $0 === stream }) { shared.streams[index] = fresh }
                     }
@@ -339,7 +368,9 @@ final class Service: @unchecked Sendable {
             for stream in streams { stream.ask() }
             wait(milliseconds: 300) { streams.allSatisfy { $0.board.withLock { $0.answered >= $0.asked || $0.isEnded } } }
             let now = SystemCalls.monotonicNanoseconds()
-            let doubtful = streams.filter { $0.board.withLock { $0.lagSeconds(at: now) > 0 && $0.phase != .vanished && !$0.isProbing } }
+            let doubtful = streams.filter {
+                $0.board.withLock { $0.lagSeconds(at: now) > 0 && $0.phase != .vanished && !$0.isProbing }
+            }
             // More threads than this at a time would be a burden of their own; the rest is told without.
             let probed = doubtful.prefix(64)
             for stream in probed { probe(stream) }

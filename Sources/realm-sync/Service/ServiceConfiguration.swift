@@ -22,10 +22,15 @@ struct ServiceConfiguration: Equatable, Sendable {
 
     static let defaultPath = "/etc/realm-sync/realm-sync.conf"
 
-    /// Where the service is asked when nothing else is said: below the folder that the service manager gives, or that of the user.
+    /// Where the service is asked when nothing else is said: below the folder that the service manager gives, or that of the
+    /// user.
     static func defaultSocket(_ environment: (String) -> String?) -> String {
-        if let folder = environment("RUNTIME_DIRECTORY")?.split(separator: ":").first, folder.hasPrefix("/") { return folder + "/status.sock" }
-        if getuid() != 0, let folder = environment("XDG_RUNTIME_DIR"), folder.hasPrefix("/") { return folder + "/realm-sync.sock" }
+        if let folder = environment("RUNTIME_DIRECTORY")?.split(separator: ":").first, folder.hasPrefix("/") {
+            return folder + "/status.sock"
+        }
+        if getuid() != 0, let folder = environment("XDG_RUNTIME_DIR"), folder.hasPrefix("/") {
+            return folder + "/realm-sync.sock"
+        }
         return "/run/realm-sync/status.sock"
     }
 
@@ -33,11 +38,15 @@ struct ServiceConfiguration: Equatable, Sendable {
     ///   - path: nil where there is no file.
     ///   - settings: `SECTION.KEY=VALUE`, with what to call the option that gave it.
     /// - Throws: `ConfigurationError` with all that is wrong; `OpenError` where the file cannot be read.
-    static func read(path: String?, environment: [String: String], settings: [(text: String, place: String)]) throws -> ServiceConfiguration {
+    static func read(path: String?, environment: [String: String], settings: [(text: String, place: String)]) throws
+        -> ServiceConfiguration
+    {
         var text = ConfigurationText()
         if let path {
             _ = try Self.status(path)
-            guard let content = FileText.read(path, limit: 4 << 20, ofAnyKind: true) else { throw CommandFailure(.noInput, "\(path): cannot be read, or has more than 4 MB") }
+            guard let content = FileText.read(path, limit: 4 << 20, ofAnyKind: true) else {
+                throw CommandFailure(.noInput, "\(path): cannot be read, or has more than 4 MB")
+            }
             text = ConfigurationText(content, file: path)
         }
         var builder = ConfigurationBuilder(text, environment)
@@ -69,11 +78,14 @@ struct ConfigurationBuilder {
         problems = text.problems
     }
 
-    private mutating func complain(_ place: String, _ text: String) { problems.append(ConfigurationProblem(place: place, text: text)) }
+    private mutating func complain(_ place: String, _ text: String) {
+        problems.append(ConfigurationProblem(place: place, text: text))
+    }
 
     // MARK: Environment and options
 
-    /// `REALM_SYNC_SERVICE_LOG_LEVEL`, `REALM_SYNC_DEFAULTS_GRACE`, `REALM_SYNC_MIRROR_ORDERS_GRACE`: capitals, and `_` for all else.
+    /// `REALM_SYNC_SERVICE_LOG_LEVEL`, `REALM_SYNC_DEFAULTS_GRACE`, `REALM_SYNC_MIRROR_ORDERS_GRACE`: capitals, and `_` for all
+    /// else.
     static func variable(_ section: String, _ key: String) -> String {
         let words = "REALM_SYNC_\(section)_\(key)".unicodeScalars.map { scalar -> Character in
             scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)) ? Character(scalar) : "_"
@@ -121,12 +133,17 @@ struct ConfigurationBuilder {
         var defaults = Values([:])
         for section in text.sections {
             guard let kind = ConfigurationSection(rawValue: section.kind) else {
-                let near = Spelling.nearest(section.kind, among: ConfigurationSection.allCases.map(\.rawValue)).map { "; did you mean [\($0)]?" } ?? ""
+                let near =
+                    Spelling.nearest(section.kind, among: ConfigurationSection.allCases.map(\.rawValue)).map {
+                        "; did you mean [\($0)]?"
+                    } ?? ""
                 complain(section.place, "there is no section [\(section.kind)]\(near)")
                 continue
             }
             if kind.isNamed == section.name.isEmpty {
-                complain(section.place, kind.isNamed ? "the section needs a name: [\(kind) NAME]" : "the section [\(kind)] has no name")
+                complain(
+                    section.place, kind.isNamed ? "the section needs a name: [\(kind) NAME]" : "the section [\(kind)] has no name"
+                )
             }
             if kind == .defaults { defaults = values(section, kind, Values([:])) }
         }
@@ -148,7 +165,8 @@ struct ConfigurationBuilder {
 
     private static func sorted(_ problems: [ConfigurationProblem]) -> [ConfigurationProblem] {
         func line(_ place: String) -> Int { place.split(separator: ":").last.flatMap { Int($0) } ?? Int.max }
-        return problems.enumerated().sorted { (line($0.element.place), $0.offset) < (line($1.element.place), $1.offset) }.map(\.element)
+        return problems.enumerated().sorted { (line($0.element.place), $0.offset) < (line($1.element.place), $1.offset) }.map(
+            \.element)
     }
 
     /// The values of a section by key, over those of the defaults.
@@ -164,7 +182,8 @@ struct ConfigurationBuilder {
         mutating func remove(_ keys: [String]) { for key in keys { entries[key] = nil } }
     }
 
-    private mutating func values(_ section: ConfigurationText.Section, _ kind: ConfigurationSection, _ defaults: Values) -> Values {
+    private mutating func values(_ section: ConfigurationText.Section, _ kind: ConfigurationSection, _ defaults: Values) -> Values
+    {
         var found: [String: [ConfigurationText.Entry]] = [:]
         let keys = kind.keys
         for entry in section.entries {
@@ -182,7 +201,8 @@ struct ConfigurationBuilder {
         var result = Values(found)
         // A key of the section ends what the defaults say of the same thing in another way.
         var defaults = defaults
-        for pair in [["key-file", "key-env"], ["dest-key-file", "dest-key-env", "dest-plain"]] where pair.contains(where: { found[$0] != nil }) {
+        for pair in [["key-file", "key-env"], ["dest-key-file", "dest-key-env", "dest-plain"]]
+        where pair.contains(where: { found[$0] != nil }) {
             defaults.remove(pair)
         }
         result = result.over(defaults)
@@ -192,7 +212,9 @@ struct ConfigurationBuilder {
     private mutating func service(_ values: Values, _ result: inout ServiceConfiguration) {
         if let entry = values["socket"] { result.socket = entry.value == "none" ? nil : path(entry) }
         if let entry = values["socket-mode"] {
-            if let mode = UInt32(entry.value, radix: 8), mode <= 0o777 { result.socketMode = mode } else {
+            if let mode = UInt32(entry.value, radix: 8), mode <= 0o777 {
+                result.socketMode = mode
+            } else {
                 complain(entry.place, "socket-mode: '\(entry.value)' is no mode; write three octal digits such as 660")
             }
         }
@@ -202,7 +224,9 @@ struct ConfigurationBuilder {
         result.stopTimeout = duration(values["stop-timeout"]) ?? result.stopTimeout
     }
 
-    private mutating func stream(_ values: Values, _ section: ConfigurationText.Section, _ kind: ConfigurationSection) -> StreamSpecification? {
+    private mutating func stream(_ values: Values, _ section: ConfigurationText.Section, _ kind: ConfigurationSection)
+        -> StreamSpecification?
+    {
         let targetKey = kind == .mirror ? "destination" : "archive"
         let source = values["source"], target = values[targetKey]
         for key in ["source", targetKey] where values[key] == nil { complain(section.place, "[\(section.title)] has no \(key)") }
@@ -216,7 +240,8 @@ struct ConfigurationBuilder {
         if kind == .archive, let source, StreamSpecification.isRemote(from) {
             complain(source.place, "the source of an archive must be a file of this machine")
         }
-        if let target, let local = stream.localSource, let replica = stream.localReplica, Self.plain(local) == Self.plain(replica) {
+        if let target, let local = stream.localSource, let replica = stream.localReplica, Self.plain(local) == Self.plain(replica)
+        {
             complain(target.place, "source and destination are the same file")
         }
         checkWire(stream, from, source)
@@ -226,8 +251,10 @@ struct ConfigurationBuilder {
 
     /// Whoever is reached over TLS must be told who we are.
     private mutating func checkWire(_ stream: StreamSpecification, _ address: String, _ entry: ConfigurationText.Entry?) {
-        guard let entry, address.hasPrefix("realm://"), stream.wire.sharedSecrets == nil, stream.wire.certificate == nil, stream.wire.key == nil,
-              stream.wire.authority == nil else { return }
+        guard let entry, address.hasPrefix("realm://"), stream.wire.sharedSecrets == nil, stream.wire.certificate == nil,
+            stream.wire.key == nil,
+            stream.wire.authority == nil
+        else { return }
         complain(entry.place, "\(entry.key): a realm:// address needs cert, key and ca, or psk-file")
     }
 
@@ -258,7 +285,9 @@ struct ConfigurationBuilder {
         directory.excludes = values.all("exclude").map(\.value)
         directory.isRecursive = flag(values["recursive"]) ?? false
         directory.scanInterval = max(.milliseconds(100), duration(values["scan-interval"]) ?? directory.scanInterval)
-        if let entry = values["destination"] ?? values["archive"], let source, let target, Self.plain(source.value) == Self.plain(target.text) {
+        if let entry = values["destination"] ?? values["archive"], let source, let target,
+            Self.plain(source.value) == Self.plain(target.text)
+        {
             complain(entry.place, "\(entry.key): each file would be copied over itself; name another folder")
         }
         checkWire(template, target?.text ?? "", values["destination"])
@@ -322,7 +351,9 @@ struct ConfigurationBuilder {
         checkLoops(result)
         var names: Set<ExactString> = []
         for section in text.sections where ["mirror", "archive", "directory"].contains(section.kind) && !section.name.isEmpty {
-            if !names.insert(ExactString(section.name)).inserted { complain(section.place, "the name '\(section.name)' is given twice") }
+            if !names.insert(ExactString(section.name)).inserted {
+                complain(section.place, "the name '\(section.name)' is given twice")
+            }
         }
     }
 
@@ -330,7 +361,8 @@ struct ConfigurationBuilder {
     private mutating func checkLoops(_ result: ServiceConfiguration) {
         var next: [String: [String]] = [:]
         for stream in result.streams {
-            guard let source = stream.localSource, let replica = stream.localReplica, Self.plain(source) != Self.plain(replica) else { continue }
+            guard let source = stream.localSource, let replica = stream.localReplica, Self.plain(source) != Self.plain(replica)
+            else { continue }
             // Only what the earlier ones make can be led back by a later one.
             var reached: Set<String> = [Self.plain(replica)], pending = [Self.plain(replica)]
             while let file = pending.popLast() {
@@ -339,7 +371,9 @@ struct ConfigurationBuilder {
             if reached.contains(Self.plain(source)) {
                 let title = text.sections.first { $0.name == stream.name && $0.kind == "mirror" }
                 complain(title?.place ?? stream.name, "'\(stream.name)' mirrors back to \(replica) what comes from there: a loop")
-            } else { next[Self.plain(source), default: []].append(Self.plain(replica)) }
+            } else {
+                next[Self.plain(source), default: []].append(Self.plain(replica))
+            }
         }
     }
 
@@ -370,7 +404,9 @@ struct ConfigurationBuilder {
     private mutating func byteCount(_ entry: ConfigurationText.Entry?) -> Int? {
         guard let entry else { return nil }
         if let value = Units.byteCount(entry.value), value >= 1024 { return value }
-        complain(entry.place, "\(entry.key): '\(entry.value)' is not a size of at least 1K; write a number of bytes, or one with K, M, G or T")
+        complain(
+            entry.place,
+            "\(entry.key): '\(entry.value)' is not a size of at least 1K; write a number of bytes, or one with K, M, G or T")
         return nil
     }
 
@@ -392,16 +428,19 @@ struct ConfigurationBuilder {
         }
     }
 
-    private mutating func choice<Choice: RawRepresentable & CaseIterable>(_ entry: ConfigurationText.Entry, _ type: Choice.Type) -> Choice?
+    private mutating func choice<Choice: RawRepresentable & CaseIterable>(_ entry: ConfigurationText.Entry, _ type: Choice.Type)
+        -> Choice?
     where Choice.RawValue == String {
         if let value = Choice(rawValue: entry.value) { return value }
-        complain(entry.place, "\(entry.key): '\(entry.value)' is none of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
+        complain(
+            entry.place, "\(entry.key): '\(entry.value)' is none of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
         return nil
     }
 
     private mutating func address(_ entry: ConfigurationText.Entry) -> ServiceConfiguration.Address? {
         var host = entry.value[...]
-        guard let colon = entry.value.lastIndex(of: ":"), let port = UInt16(entry.value[entry.value.index(after: colon)...]) else {
+        guard let colon = entry.value.lastIndex(of: ":"), let port = UInt16(entry.value[entry.value.index(after: colon)...])
+        else {
             complain(entry.place, "listen: '\(entry.value)' is not ADDRESS:PORT")
             return nil
         }

@@ -61,14 +61,17 @@ final class ServiceLog: Sendable {
         switch now.1 {
         case .json:
             var members: [(String, JSONText)] = [
-                ("time", .string(Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds()))), ("level", .string(level.rawValue)),
+                ("time", .string(Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds()))),
+                ("level", .string(level.rawValue)),
             ]
             if let stream { members.append(("stream", .string(stream))) }
             if let event { members.append(("event", .string(event))) }
             line = JSONText.object(members + [("message", .string(text))]).text
         case .plain:
             let about = stream.map { "\(Text.visible($0)): " } ?? ""
-            line = isJournal ? "<\(level.priority)>\(about)\(text)"
+            line =
+                isJournal
+                ? "<\(level.priority)>\(about)\(text)"
                 : "\(Units.text(nanosecondsSince1970: SystemCalls.realTimeNanoseconds())) \(level.rawValue) \(about)\(text)"
         }
         let bytes = Array((line + "\n").utf8)

@@ -1,8 +1,8 @@
 import Glibc
 import SystemCalls
 
-/// What a service tells the manager that has started it: one datagram of lines `KEY=value` to the socket that `NOTIFY_SOCKET` names
-/// (sd_notify(3)). Without that variable nothing is told.
+/// What a service tells the manager that has started it: one datagram of lines `KEY=value` to the socket that `NOTIFY_SOCKET`
+/// names (sd_notify(3)). Without that variable nothing is told.
 struct ServiceManager: Sendable {
     private let socket: String?
     /// How often a sign of life is wanted: half of what the manager waits; nil for not at all.

@@ -17,17 +17,23 @@ struct ServiceReport: Sendable {
     }
 
     var summary: String {
-        let counts = [(StreamFacts.Verdict.fine, "fine"), (.behind, "behind"), (.failed, "failed")].compactMap { verdict, text -> String? in
+        let counts = [(StreamFacts.Verdict.fine, "fine"), (.behind, "behind"), (.failed, "failed")].compactMap {
+            verdict, text -> String? in
             let count = streams.filter { $0.verdict == verdict }.count
             return count == 0 ? nil : "\(count) \(text)"
         }
-        let folders = folderErrors.isEmpty ? "" : "; " + Text.count(folderErrors.count, "folder that cannot be looked through", "folders that cannot be looked through")
+        let folders =
+            folderErrors.isEmpty
+            ? ""
+            : "; "
+                + Text.count(folderErrors.count, "folder that cannot be looked through", "folders that cannot be looked through")
         return "\(streams.count) streams" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", ")) + folders
     }
 
     var json: JSONText {
         .object([
-            ("program", .string(Program.name)), ("programVersion", .string(Program.version)), ("process", .integer(Int(getpid()))),
+            ("program", .string(Program.name)), ("programVersion", .string(Program.version)),
+            ("process", .integer(Int(getpid()))),
             ("verdict", .string(verdict.text)), ("exitCode", .integer(verdict.rawValue)), ("upSeconds", .number(upSeconds)),
             ("configurationError", JSONText(configurationError)), ("folderErrors", .array(folderErrors.map { .string($0) })),
             ("streams", .array(streams.map(\.json))),
@@ -41,20 +47,27 @@ struct ServiceReport: Sendable {
             text += "# HELP realm_sync_\(name) \(help)\n# TYPE realm_sync_\(name) \(type)\n"
             for stream in streams {
                 guard let value = value(stream) else { continue }
-                text += "realm_sync_\(name){stream=\"\(Self.escaped(stream.name))\",kind=\"\(stream.kind)\"} \(Self.number(value))\n"
+                text +=
+                    "realm_sync_\(name){stream=\"\(Self.escaped(stream.name))\",kind=\"\(stream.kind)\"} \(Self.number(value))\n"
             }
         }
         text += "# HELP realm_sync_up_seconds Seconds since the service was started.\n# TYPE realm_sync_up_seconds gauge\n"
         text += "realm_sync_up_seconds \(Self.number(upSeconds))\n"
-        text += "# HELP realm_sync_streams Number of mirrors and archives.\n# TYPE realm_sync_streams gauge\nrealm_sync_streams \(streams.count)\n"
+        text +=
+            "# HELP realm_sync_streams Number of mirrors and archives.\n# TYPE realm_sync_streams gauge\nrealm_sync_streams \(streams.count)\n"
         text += "# HELP realm_sync_configuration_ok 1 where the last reload of the configuration succeeded.\n"
         text += "# TYPE realm_sync_configuration_ok gauge\nrealm_sync_configuration_ok \(configurationError == nil ? 1 : 0)\n"
         text += "# HELP realm_sync_folder_errors Folders that cannot be looked through for files.\n"
         text += "# TYPE realm_sync_folder_errors gauge\nrealm_sync_folder_errors \(folderErrors.count)\n"
         family("verdict", "gauge", "0 fine, 1 behind, 2 failed.") { Double($0.verdict.rawValue) }
-        family("lag_seconds", "gauge", "Seconds since source and destination were known to be equal; rises while the other side is frozen.") { $0.lagSeconds }
+        family(
+            "lag_seconds", "gauge",
+            "Seconds since source and destination were known to be equal; rises while the other side is frozen."
+        ) { $0.lagSeconds }
         family("lag_versions", "gauge", "Versions that the destination is behind.") { $0.lagVersions.map { Double($0) } }
-        family("lag_bytes", "gauge", "Bytes that the destination is behind, where that is known.") { $0.lagBytes.map { Double($0) } }
+        family("lag_bytes", "gauge", "Bytes that the destination is behind, where that is known.") {
+            $0.lagBytes.map { Double($0) }
+        }
         family("version", "gauge", "Version of the destination.") { $0.version.map { Double($0) } }
         family("source_version", "gauge", "Version of the source.") { $0.sourceVersion.map { Double($0) } }
         family("steps_total", "counter", "Versions that were carried over.") { Double($0.stepCount) }

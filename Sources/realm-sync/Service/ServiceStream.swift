@@ -4,10 +4,11 @@ import SharedStore
 import Synchronization
 import SystemCalls
 
-/// One mirror or archive of the service: a thread that runs it, begins again after failures with growing pauses, and tells a board
-/// how it goes. Nothing that it waits for keeps anybody else waiting: who wants to know reads the board.
+/// One mirror or archive of the service: a thread that runs it, begins again after failures with growing pauses, and tells a
+/// board how it goes. Nothing that it waits for keeps anybody else waiting: who wants to know reads the board.
 final class ServiceStream: @unchecked Sendable {
-    // Sendable: `board` is guarded by its mutex; what begins with `own` is used by the stream's thread alone; the rest never changes.
+    // Sendable: `board` is guarded by its mutex; what begins with `own` is used by the stream's thread alone; the rest never
+    // changes.
 
     /// What happens to a stream, for hooks.
     enum Event: String, Sendable { case failure, recovery, success }
@@ -98,7 +99,9 @@ final class ServiceStream: @unchecked Sendable {
         while !wantsStop {
             begin()
             do {
-                if let folderBase, !folderBase.isEmpty { try StreamJob.makeFolders(of: specification.target.text, below: folderBase) }
+                if let folderBase, !folderBase.isEmpty {
+                    try StreamJob.makeFolders(of: specification.target.text, below: folderBase)
+                }
                 try job().run()
                 if let left = ownLeaving, !wantsStop {
                     waitForChange(left)
@@ -162,7 +165,9 @@ final class ServiceStream: @unchecked Sendable {
             return isNew
         }
         // The same again and again is not worth a line each time.
-        log.write(isNew ? .error : .debug, "\(text); next try in \(Units.text(seconds: Double(pause.nanoseconds) / 1e9))", stream: specification.name, event: "failure")
+        log.write(
+            isNew ? .error : .debug, "\(text); next try in \(Units.text(seconds: Double(pause.nanoseconds) / 1e9))",
+            stream: specification.name, event: "failure")
         onEvent(self, .failure)
     }
 
@@ -222,7 +227,9 @@ final class ServiceStream: @unchecked Sendable {
                 let left = ownLastActivity + idle.nanoseconds - now
                 if left <= 0 {
                     if let request = leave() { return request }
-                } else { milliseconds = min(milliseconds, Int32(clamping: left / 1_000_000 + 1)) }
+                } else {
+                    milliseconds = min(milliseconds, Int32(clamping: left / 1_000_000 + 1))
+                }
             }
         } else if milliseconds >= 100, now - ownLastReport > 1_000_000_000 {
             // Something is in the way, and what it is shall be seen.
@@ -280,7 +287,10 @@ final class ServiceStream: @unchecked Sendable {
         ownReport = report
         ownLastReport = now
         let (event, began) = board.withLock { board in board.take(report, at: now) }
-        if began { log.write(.info, "at version \(report.version ?? 0) of \(specification.source)", stream: specification.name, event: "equal") }
+        if began {
+            log.write(
+                .info, "at version \(report.version ?? 0) of \(specification.source)", stream: specification.name, event: "equal")
+        }
         if let event { onEvent(self, event) }
     }
 
@@ -345,7 +355,8 @@ struct SourceFingerprint: Equatable {
         (device, inode, size) = (status.device, status.inode, status.size)
         // Header and, of an encrypted file, the checksums of its first pages.
         var bytes = [UInt8](repeating: 0, count: 4096)
-        guard let count = try? bytes.withUnsafeMutableBytes({ try SystemCalls.read(descriptor, into: $0, at: 0, path: path) }) else { return nil }
+        guard let count = try? bytes.withUnsafeMutableBytes({ try SystemCalls.read(descriptor, into: $0, at: 0, path: path) })
+        else { return nil }
         header = Array(bytes[..<min(count, bytes.count)])
     }
 }

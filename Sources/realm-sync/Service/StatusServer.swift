@@ -3,10 +3,11 @@ import SharedStore
 import Synchronization
 import SystemCalls
 
-/// Answers `GET /status`, `/metrics` and `/health` in the simplest HTTP/1.0, at a socket in the file system and perhaps at a port.
+/// Answers `GET /status`, `/metrics` and `/health` in the simplest HTTP/1.0, at a socket in the file system and perhaps at a
+/// port.
 ///
-/// One thread serves all: a request has 4 KiB and 5 seconds, there are at most 64 connections at a time, and where one more comes, the
-/// one that has waited longest goes. Nothing that a client sends changes anything.
+/// One thread serves all: a request has 4 KiB and 5 seconds, there are at most 64 connections at a time, and where one more
+/// comes, the one that has waited longest goes. Nothing that a client sends changes anything.
 final class StatusServer: @unchecked Sendable {
     // Sendable: `listeners` is guarded by its mutex; connections are the thread's own; the rest never changes.
     static let connectionCountMax = 64
@@ -79,12 +80,16 @@ final class StatusServer: @unchecked Sendable {
             drop { now > $0.limit }
             var requests = [pollfd(fd: wake, events: Int16(POLLIN), revents: 0)]
             requests += listening.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            requests += connections.map { pollfd(fd: $0.descriptor, events: Int16($0.isAnswering ? POLLOUT : POLLIN), revents: 0) }
+            requests += connections.map {
+                pollfd(fd: $0.descriptor, events: Int16($0.isAnswering ? POLLOUT : POLLIN), revents: 0)
+            }
             let next = connections.map(\.limit).min().map { Int32(clamping: max(0, ($0 - now) / 1_000_000 + 1)) } ?? -1
             guard poll(&requests, nfds_t(requests.count), next) > 0 else { continue }
             if requests[0].revents != 0 { SystemCalls.reset(wake) }
             let waiting = connections
-            for (index, connection) in waiting.enumerated() where requests[1 + listening.count + index].revents != 0 { serve(connection) }
+            for (index, connection) in waiting.enumerated() where requests[1 + listening.count + index].revents != 0 {
+                serve(connection)
+            }
             for (index, listener) in listening.enumerated() where requests[1 + index].revents != 0 { accept(listener) }
         }
         drop { _ in true }
@@ -122,7 +127,9 @@ final class StatusServer: @unchecked Sendable {
         if count <= 0 { return drop { $0 === connection } }
         if connection.request.count > Self.requestByteCountMax {
             answer(connection, 431, "text/plain", "the request is too long\n")
-        } else if let line = Self.requestLine(connection.request) { answer(connection, line) }
+        } else if let line = Self.requestLine(connection.request) {
+            answer(connection, line)
+        }
     }
 
     /// The first line, once the whole head of the request is there.
@@ -130,7 +137,8 @@ final class StatusServer: @unchecked Sendable {
         // A head ends with an empty line.
         let end: [UInt8] = [13, 10, 13, 10], bare: [UInt8] = [10, 10]
         func holds(_ mark: [UInt8]) -> Bool {
-            request.count >= mark.count && (0...(request.count - mark.count)).contains { Array(request[$0..<$0 + mark.count]) == mark }
+            request.count >= mark.count
+                && (0...(request.count - mark.count)).contains { Array(request[$0..<$0 + mark.count]) == mark }
         }
         guard holds(end) || holds(bare) else { return nil }
         return String(decoding: request.prefix { $0 != 10 && $0 != 13 }, as: UTF8.self)
@@ -138,8 +146,12 @@ final class StatusServer: @unchecked Sendable {
 
     private func answer(_ connection: Connection, _ line: String) {
         let words = line.split(separator: " ")
-        guard words.count == 3, words[2].hasPrefix("HTTP/1.") else { return answer(connection, 400, "text/plain", "this is no request\n") }
-        guard words[0] == "GET" || words[0] == "HEAD" else { return answer(connection, 405, "text/plain", "only GET is known here\n") }
+        guard words.count == 3, words[2].hasPrefix("HTTP/1.") else {
+            return answer(connection, 400, "text/plain", "this is no request\n")
+        }
+        guard words[0] == "GET" || words[0] == "HEAD" else {
+            return answer(connection, 405, "text/plain", "only GET is known here\n")
+        }
         let isHead = words[0] == "HEAD"
         switch words[1].split(separator: "?", omittingEmptySubsequences: false).first ?? "" {
         case "/status":
@@ -151,22 +163,29 @@ final class StatusServer: @unchecked Sendable {
         case "/metrics": answer(connection, 200, "text/plain; version=0.0.4; charset=utf-8", report().metrics, isHead)
         case "/health":
             let report = report()
-            answer(connection, report.verdict == .failed ? 503 : 200, "text/plain", "\(report.verdict.text)\n", isHead, report.verdict)
+            answer(
+                connection, report.verdict == .failed ? 503 : 200, "text/plain", "\(report.verdict.text)\n", isHead,
+                report.verdict)
         default: answer(connection, 404, "text/plain", "there are /status, /status.txt, /metrics and /health\n", isHead)
         }
     }
 
     private static let reasons = [
-        200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 431: "Request Header Fields Too Large", 503: "Service Unavailable",
+        200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 431: "Request Header Fields Too Large",
+        503: "Service Unavailable",
     ]
     /// The line of the head that tells the verdict as a number.
     static let verdictHeader = "Realm-Sync-Verdict"
 
     private func answer(
-        _ connection: Connection, _ code: Int, _ type: String, _ body: String, _ isHead: Bool = false, _ verdict: StreamFacts.Verdict? = nil
+        _ connection: Connection, _ code: Int, _ type: String, _ body: String, _ isHead: Bool = false,
+        _ verdict: StreamFacts.Verdict? = nil
     ) {
         let bytes = Array(body.utf8)
-        var head = ["HTTP/1.0 \(code) \(Self.reasons[code] ?? "")", "Content-Type: \(type)", "Content-Length: \(bytes.count)", "Connection: close"]
+        var head = [
+            "HTTP/1.0 \(code) \(Self.reasons[code] ?? "")", "Content-Type: \(type)", "Content-Length: \(bytes.count)",
+            "Connection: close",
+        ]
         if let verdict { head.append("\(Self.verdictHeader): \(verdict.rawValue)") }
         connection.answer = Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8) + (isHead ? [] : bytes)
         send(connection)
@@ -174,7 +193,9 @@ final class StatusServer: @unchecked Sendable {
 
     private func send(_ connection: Connection) {
         while connection.sentCount < connection.answer.count {
-            let count = connection.answer.withUnsafeBytes { LocalSocket.send(connection.descriptor, UnsafeRawBufferPointer(rebasing: $0[connection.sentCount...])) }
+            let count = connection.answer.withUnsafeBytes {
+                LocalSocket.send(connection.descriptor, UnsafeRawBufferPointer(rebasing: $0[connection.sentCount...]))
+            }
             if count == -Int(EAGAIN) { return }
             if count <= 0 { break }
             connection.sentCount += count
@@ -194,12 +215,18 @@ enum StatusClient {
         let descriptor = try LocalSocket.connect(path: path)
         defer { SystemCalls.close(descriptor) }
         let request = Array("GET \(page) HTTP/1.0\r\n\r\n".utf8)
-        guard request.withUnsafeBytes({ LocalSocket.send(descriptor, $0) }) == request.count else { throw SystemError(call: "send", code: EPIPE, path: path) }
+        guard request.withUnsafeBytes({ LocalSocket.send(descriptor, $0) }) == request.count else {
+            throw SystemError(call: "send", code: EPIPE, path: path)
+        }
         let answer = try receive(descriptor, path, SystemCalls.monotonicNanoseconds() + Int64(seconds) * 1_000_000_000)
         let mark: [UInt8] = [13, 10, 13, 10]
-        guard let end = answer.indices.first(where: { answer[$0...].starts(with: mark) }) else { throw SystemError(call: "recv", code: EPROTO, path: path) }
+        guard let end = answer.indices.first(where: { answer[$0...].starts(with: mark) }) else {
+            throw SystemError(call: "recv", code: EPROTO, path: path)
+        }
         let head = String(decoding: answer[..<end], as: UTF8.self).split(separator: "\r\n")
-        let verdict = head.first { $0.hasPrefix(StatusServer.verdictHeader + ": ") }.flatMap { Int($0.dropFirst(StatusServer.verdictHeader.count + 2)) }
+        let verdict = head.first { $0.hasPrefix(StatusServer.verdictHeader + ": ") }.flatMap {
+            Int($0.dropFirst(StatusServer.verdictHeader.count + 2))
+        }
         guard head.first?.hasPrefix("HTTP/1.0 200 ") == true, let verdict, (0...2).contains(verdict) else {
             throw SystemError(call: "recv", code: EPROTO, path: path)
         }
@@ -212,7 +239,9 @@ enum StatusClient {
             while true {
                 let left = (limit - SystemCalls.monotonicNanoseconds()) / 1_000_000
                 var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                if left <= 0 || poll(&request, 1, Int32(clamping: left)) <= 0 { throw SystemError(call: "recv", code: ETIMEDOUT, path: path) }
+                if left <= 0 || poll(&request, 1, Int32(clamping: left)) <= 0 {
+                    throw SystemError(call: "recv", code: ETIMEDOUT, path: path)
+                }
                 let count = LocalSocket.receive(descriptor, into: buffer)
                 if count == 0 { return answer }
                 if count == -Int(EAGAIN) { continue }

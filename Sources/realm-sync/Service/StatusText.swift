@@ -5,13 +5,19 @@ enum StatusText {
         var table = TextTable(["NAME", "STATE", ">VERSION", ">BEHIND", ">BYTES", ">SECONDS", "NEXT TRY", "SOURCE", "TARGET"])
         for stream in report.streams {
             table.add([
-                stream.name, stream.verdict == .fine || stream.state == stream.verdict.text ? stream.state : "\(stream.state), \(stream.verdict.text)",
-                stream.version.map { String($0) } ?? "-", stream.lagVersions.map { String($0) } ?? "-", stream.lagBytes.map { Units.text(bytes: $0) } ?? "-",
-                Units.fixed(stream.lagSeconds, 1), stream.nextTry.map { "in \(Units.text(seconds: $0))" } ?? "-", stream.source, stream.target,
+                stream.name,
+                stream.verdict == .fine || stream.state == stream.verdict.text
+                    ? stream.state : "\(stream.state), \(stream.verdict.text)",
+                stream.version.map { String($0) } ?? "-", stream.lagVersions.map { String($0) } ?? "-",
+                stream.lagBytes.map { Units.text(bytes: $0) } ?? "-",
+                Units.fixed(stream.lagSeconds, 1), stream.nextTry.map { "in \(Units.text(seconds: $0))" } ?? "-", stream.source,
+                stream.target,
             ])
         }
         var lines = report.streams.isEmpty ? ["nothing is configured, or no file was found"] : table.lines
-        if let error = report.configurationError { lines.append("the configuration was not loaded again: \(Text.visible(error))") }
+        if let error = report.configurationError {
+            lines.append("the configuration was not loaded again: \(Text.visible(error))")
+        }
         lines += report.folderErrors.map { Text.visible($0) }
         for stream in report.streams {
             if let trouble = trouble(stream) { lines.append("\(Text.visible(stream.name)): \(Text.visible(trouble))") }
@@ -27,7 +33,9 @@ enum StatusText {
         if stream.verdict == .fine && stream.waitsFor == nil { return nil }
         let text = stream.verdict == .failed ? stream.lastError : stream.waitsFor
         if let text { return text }
-        if stream.lagSeconds > 0, !stream.isAnswering { return "does not answer: it hangs in a call, or the other side is frozen" }
+        if stream.lagSeconds > 0, !stream.isAnswering {
+            return "does not answer: it hangs in a call, or the other side is frozen"
+        }
         return nil
     }
 

@@ -60,7 +60,9 @@ struct StreamBoard: Sendable {
         var behindByteCount: Int?
     }
 
-    var totals: (steps: Int, bytes: Int, images: Int) { (stepsBefore + stepCount, bytesBefore + byteCount, imagesBefore + imageCount) }
+    var totals: (steps: Int, bytes: Int, images: Int) {
+        (stepsBefore + stepCount, bytesBefore + byteCount, imagesBefore + imageCount)
+    }
 
     /// A new run counts from zero again.
     mutating func carryOver() {
@@ -82,7 +84,9 @@ struct StreamBoard: Sendable {
                 phase = .waiting
                 lastError = report.waitsFor
                 lastErrorTime = SystemCalls.realTimeNanoseconds()
-            } else if hasSucceeded { phase = .following }
+            } else if hasSucceeded {
+                phase = .following
+            }
             return (nil, false)
         }
         let began = !hasSucceeded && phase != .left

@@ -78,7 +78,11 @@ struct StreamFacts: Sendable {
             ("state", .string(state)), ("verdict", .string(verdict.text)),
             ("version", JSONText(version)), ("sourceVersion", JSONText(sourceVersion)),
             ("lagVersions", JSONText(lagVersions)), ("lagBytes", JSONText(lagBytes)), ("lagSeconds", .number(lagSeconds)),
-            ("progress", progress.map { .object([("bytesDone", .integer($0.bytesDone)), ("bytesTotal", .integer($0.bytesTotal))]) } ?? .null),
+            (
+                "progress",
+                progress.map { .object([("bytesDone", .integer($0.bytesDone)), ("bytesTotal", .integer($0.bytesTotal))]) }
+                    ?? .null
+            ),
             ("steps", .integer(stepCount)), ("bytes", .integer(byteCount)), ("images", .integer(imageCount)),
             ("writeAmplification", writeAmplification.map { .number($0) } ?? .null),
             ("waitsFor", JSONText(waitsFor)), ("lastError", JSONText(lastError)), ("lastErrorTime", Self.time(lastErrorTime)),
@@ -87,7 +91,9 @@ struct StreamFacts: Sendable {
         ])
     }
 
-    private static func time(_ nanoseconds: Int64?) -> JSONText { JSONText(nanoseconds.map { Units.text(nanosecondsSince1970: $0) }) }
+    private static func time(_ nanoseconds: Int64?) -> JSONText {
+        JSONText(nanoseconds.map { Units.text(nanosecondsSince1970: $0) })
+    }
 
     /// A look from outside at a stream that does not answer or is behind: the source's version, and how many bytes differ.
     ///
@@ -120,10 +126,13 @@ private extension StreamBoard.Probe {
     mutating func take(_ newer: (file: ImmutableFile, snapshot: Snapshot), _ specification: StreamSpecification) {
         sourceVersion = max(sourceVersion ?? 0, newer.snapshot.version)
         guard let replica = specification.localReplica else { return }
-        let destinationKey = try? specification.isDestinationPlain ? nil : specification.destinationKey.read() ?? specification.key.read()
-        guard let older = try? StreamFacts.version(of: replica, destinationKey ?? nil), older.snapshot.version <= newer.snapshot.version,
-              let from = try? FreeExtents(memory: older.file.memory, snapshot: older.snapshot),
-              let to = try? FreeExtents(memory: newer.file.memory, snapshot: newer.snapshot) else { return }
+        let destinationKey =
+            try? specification.isDestinationPlain ? nil : specification.destinationKey.read() ?? specification.key.read()
+        guard let older = try? StreamFacts.version(of: replica, destinationKey ?? nil),
+            older.snapshot.version <= newer.snapshot.version,
+            let from = try? FreeExtents(memory: older.file.memory, snapshot: older.snapshot),
+            let to = try? FreeExtents(memory: newer.file.memory, snapshot: newer.snapshot)
+        else { return }
         behindByteCount = from.difference(to: to).reduce(0) { $0 + $1.count }
     }
 }

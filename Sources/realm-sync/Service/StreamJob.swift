@@ -47,15 +47,19 @@ struct StreamJob {
         if let limit = specification.pinLimit { options.pinLimit = limit }
         if let interval = specification.checkInterval { options.checkInterval = interval }
         options.sourceKey = try specification.key.read()
-        options.destinationKey = specification.isDestinationPlain ? nil : try specification.destinationKey.read() ?? options.sourceKey
+        options.destinationKey =
+            specification.isDestinationPlain ? nil : try specification.destinationKey.read() ?? options.sourceKey
         let onReport = self.onReport
         let onStatus: (MirrorFollower.Status) -> Void = { status in
-            onReport(Report(
-                sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount, byteCount: status.byteCount,
-                imageCount: status.imageCount, waitsFor: status.waitsFor))
+            onReport(
+                Report(
+                    sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount,
+                    byteCount: status.byteCount,
+                    imageCount: status.imageCount, waitsFor: status.waitsFor))
         }
         try MirrorRun.run(
-            from: MirrorEndpoint(specification.source), to: MirrorEndpoint(destination), options: options, wire: wireOptions(), onStatus: onStatus,
+            from: MirrorEndpoint(specification.source), to: MirrorEndpoint(destination), options: options, wire: wireOptions(),
+            onStatus: onStatus,
             control: control)
     }
 
@@ -67,8 +71,12 @@ struct StreamJob {
         if let program = wire.remoteProgram { options.remoteProgram = program }
         if !wire.sshProgram.isEmpty { options.sshProgram = wire.sshProgram }
         if let certificate = wire.certificate, let key = wire.key, let authority = wire.authority {
-            options.tls = TLSSettings(certificates: .init(certificate: certificate, key: key, authority: authority), sharedSecrets: wire.sharedSecrets, revocations: wire.revocations)
-        } else if let secrets = wire.sharedSecrets { options.tls = TLSSettings(sharedSecrets: secrets) }
+            options.tls = TLSSettings(
+                certificates: .init(certificate: certificate, key: key, authority: authority), sharedSecrets: wire.sharedSecrets,
+                revocations: wire.revocations)
+        } else if let secrets = wire.sharedSecrets {
+            options.tls = TLSSettings(sharedSecrets: secrets)
+        }
         return options
     }
 
@@ -88,25 +96,34 @@ struct StreamJob {
         // Before a folder is made for nothing.
         _ = try ImmutableFile(path: specification.source, key: options.key)
         let onReport = self.onReport
-        let archiver = Archiver(source: specification.source, place: try ArchiveAddress.place(place, creates: true), options: options, onStatus: { status in
-            onReport(Report(
-                sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount, byteCount: status.byteCount,
-                imageCount: status.imageCount, waitsFor: status.waitsFor, writeAmplification: status.writeAmplification))
-        }, control: control)
+        let archiver = Archiver(
+            source: specification.source, place: try ArchiveAddress.place(place, creates: true), options: options,
+            onStatus: { status in
+                onReport(
+                    Report(
+                        sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount,
+                        byteCount: status.byteCount,
+                        imageCount: status.imageCount, waitsFor: status.waitsFor, writeAmplification: status.writeAmplification))
+            }, control: control)
         try archiver.run()
     }
 
     /// - Throws: an error that says why a source or destination on another machine cannot be.
     static func checkAddress(_ text: String) throws {
-        if case .file = try MirrorEndpoint(text) { throw UsageError("'\(text)' is no address; there are realm://host:port/name and ssh://host/path") }
+        if case .file = try MirrorEndpoint(text) {
+            throw UsageError("'\(text)' is no address; there are realm://host:port/name and ssh://host/path")
+        }
     }
 
     /// - Throws: an error that says why an archive cannot be at an address that is no path.
     static func checkPlace(_ text: String) throws {
-        guard text.hasPrefix(ArchiveAddress.scheme) else { throw UsageError("'\(text)' is no place for an archive; there are folders and s3://bucket/prefix") }
+        guard text.hasPrefix(ArchiveAddress.scheme) else {
+            throw UsageError("'\(text)' is no place for an archive; there are folders and s3://bucket/prefix")
+        }
     }
 
-    /// The folders of a file of a directory that is mirrored, and the one that all of them are in. What that one is in must be there.
+    /// The folders of a file of a directory that is mirrored, and the one that all of them are in. What that one is in must be
+    /// there.
     static func makeFolders(of path: String, below base: String) throws {
         let parent = SystemCalls.parentDirectory(of: path)
         if parent.count < base.count || (try? SystemCalls.status(path: parent)) != nil { return }

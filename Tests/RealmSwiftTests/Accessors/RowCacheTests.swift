@@ -8,7 +8,11 @@ final class RowCacheTests: AccessorTestCase {
     /// All of them are themselves, but for those that are gone.
     private func check(_ parts: [Part], gone: Set<Int> = [], line: UInt = #line) {
         for (id, part) in parts.enumerated() {
-            if gone.contains(id) { XCTAssertTrue(part.isInvalidated, "\(id)", line: line) } else { XCTAssertTrue(part.id == id && part.isItself, "\(id)", line: line) }
+            if gone.contains(id) {
+                XCTAssertTrue(part.isInvalidated, "\(id)", line: line)
+            } else {
+                XCTAssertTrue(part.id == id && part.isItself, "\(id)", line: line)
+            }
         }
     }
 
@@ -93,8 +97,11 @@ final class RowCacheTests: AccessorTestCase {
                     part.note = round == 0 ? "" : nil
                     part.made = date
                     part.whole = other
-                    XCTAssertTrue(other.weight == part.weight && other.name == part.name && other.isNew == (round == 1) && other.price == part.price)
-                    XCTAssertTrue(other.rank == (round == 0 ? nil : part.id) && other.note == (round == 0 ? "" : nil) && other.made == date)
+                    XCTAssertTrue(
+                        other.weight == part.weight && other.name == part.name && other.isNew == (round == 1)
+                            && other.price == part.price)
+                    XCTAssertTrue(
+                        other.rank == (round == 0 ? nil : part.id) && other.note == (round == 0 ? "" : nil) && other.made == date)
                     XCTAssertEqual(other.whole?.id, part.id)
                 }
             }
@@ -106,16 +113,21 @@ final class RowCacheTests: AccessorTestCase {
             }
             XCTAssertEqual(part.weight, part.id &* 1_000_000_007)
             XCTAssertEqual(part.name.utf8.count, (part.id &* 7) % 200)
-            XCTAssertTrue(part.isNew && part.price == Double(part.id) / 2 && part.rank == part.id && part.note == nil && part.made == date)
+            XCTAssertTrue(
+                part.isNew && part.price == Double(part.id) / 2 && part.rank == part.id && part.note == nil && part.made == date)
         }
         let text = try realm.where(Part.self, name: "")
         XCTAssertTrue(text.allSatisfy { $0.id % 3 == 0 })
     }
 
-    /// Objects of two leaves in turn, so that each read finds the leaf of the other; and values that no longer fit into the leaf as it was read.
+    /// Objects of two leaves in turn, so that each read finds the leaf of the other; and values that no longer fit into the leaf
+    /// as it was read.
     func testALeafThatWasReadIsNotReadAfterItChanged() throws {
         let realm = try realmWithParts(600)
-        let parts = [try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 3)), try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 597))]
+        let parts = [
+            try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 3)),
+            try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 597)),
+        ]
         func assign(_ part: Part, _ round: Int) {
             part.weight = part.id &+ round &* 1_000_000_007
             part.name = String(repeating: "n", count: round * 40 + part.id % 7)
@@ -250,10 +262,15 @@ final class RowCacheTests: AccessorTestCase {
         for (number, ticket) in tickets.enumerated() {
             let isGiven = number % 3 != 0
             let same = try XCTUnwrap(realm.object(ofType: Ticket.self, forPrimaryKey: ticket.id))
-            XCTAssertTrue(same == ticket && same.code == (isGiven ? number : 0) && same.text == (isGiven ? "ticket \(number)" : ""))
-            XCTAssertTrue(same.data == (isGiven ? Data([UInt8(truncatingIfNeeded: number)]) : Data()) && same.small == (isGiven ? Int8(truncatingIfNeeded: number) : 0))
+            XCTAssertTrue(
+                same == ticket && same.code == (isGiven ? number : 0) && same.text == (isGiven ? "ticket \(number)" : ""))
+            XCTAssertTrue(
+                same.data == (isGiven ? Data([UInt8(truncatingIfNeeded: number)]) : Data())
+                    && same.small == (isGiven ? Int8(truncatingIfNeeded: number) : 0))
             XCTAssertTrue(same.flag == (isGiven ? number % 2 == 0 : nil) && same.level == (isGiven ? .second : .first))
-            XCTAssertTrue(same.size == Decimal128(integerLiteral: isGiven ? Int64(number) : 0) && same.any == (isGiven ? .int(number) : .none))
+            XCTAssertTrue(
+                same.size == Decimal128(integerLiteral: isGiven ? Int64(number) : 0)
+                    && same.any == (isGiven ? .int(number) : .none))
             if isGiven { XCTAssertEqual(same.date, Date(timeIntervalSince1970: Double(number))) }
         }
         XCTAssertEqual(realm.objects(Ticket.self).where { $0.code == 200 }.map(\.text), ["ticket 200"])
@@ -299,7 +316,8 @@ class AccessorTestCase: XCTestCase {
 
     func realm() throws -> Realm {
         let types: [ObjectBase.Type] = [Part.self, MarkedPart.self, CountedPart.self, Vehicle.self, Truck.self, Ticket.self]
-        return try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("parts.realm")), objectTypes: types))
+        return try Realm(
+            configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("parts.realm")), objectTypes: types))
     }
 
     func realmWithParts(_ count: Int) throws -> Realm {

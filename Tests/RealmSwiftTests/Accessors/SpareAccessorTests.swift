@@ -88,7 +88,9 @@ final class SpareAccessorTests: AccessorTestCase {
         }
         let whole = try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: 0))
         try realm.write {
-            for i in stride(from: 1, to: 600, by: 5) { whole.pieces.append(try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: i))) }
+            for i in stride(from: 1, to: 600, by: 5) {
+                whole.pieces.append(try XCTUnwrap(realm.object(ofType: Part.self, forPrimaryKey: i)))
+            }
             whole.numbers.append(objectsIn: 0..<2500)
         }
         let pieces = whole.pieces
@@ -195,8 +197,11 @@ final class SpareAccessorTests: AccessorTestCase {
         failures.value.initialize(repeating: 0, count: 4)
         defer { failures.value.deallocate() }
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
-            for (position, part) in frozen.value.enumerated() where part.id != position || !part.isItself { failures.value[thread] += 1 }
-            for position in stride(from: thread, to: 1000, by: 3) where frozen.value[position].id != position || sorted.value[position].id != position {
+            for (position, part) in frozen.value.enumerated() where part.id != position || !part.isItself {
+                failures.value[thread] += 1
+            }
+            for position in stride(from: thread, to: 1000, by: 3)
+            where frozen.value[position].id != position || sorted.value[position].id != position {
                 failures.value[thread] += 1
             }
             if frozen.value.count != 1000 || one.value.id != 999 || !one.value.isItself { failures.value[thread] += 1 }

@@ -82,7 +82,9 @@ final class CollectionFeatureTests: RealmTestCase {
         XCTAssertNil(ann.dogs.index(matching: { $0.name == "z" }))
         XCTAssertNil(ann.dogs.index(of: Dog(name: "a")))
         XCTAssertEqual(ann.dogs.objects(at: IndexSet([0, 2])).map(\.name), ["a", "c"])
-        XCTAssertEqual(realm.objects(Dog.self).sorted(byKeyPath: "name", ascending: false).objects(at: IndexSet(integersIn: 0..<2)).map(\.name), ["c", "b"])
+        XCTAssertEqual(
+            realm.objects(Dog.self).sorted(byKeyPath: "name", ascending: false).objects(at: IndexSet(integersIn: 0..<2)).map(
+                \.name), ["c", "b"])
         XCTAssertEqual(ann.dogs.objects(at: []), [])
     }
 
@@ -103,7 +105,8 @@ final class CollectionFeatureTests: RealmTestCase {
 
     func testF430_setsAreCompared() throws {
         let realm = try makeRealm()
-        let one = AllTypes(value: ["key": "1", "intSet": [1, 2]] as [String: Any]), two = AllTypes(value: ["key": "2", "intSet": [1, 2, 3]] as [String: Any])
+        let one = AllTypes(value: ["key": "1", "intSet": [1, 2]] as [String: Any]),
+            two = AllTypes(value: ["key": "2", "intSet": [1, 2, 3]] as [String: Any])
         try realm.write { realm.add([one, two]) }
         let plain = MutableSet<Int>()
         plain.insert(objectsIn: [2, 9])
@@ -131,7 +134,9 @@ final class CollectionFeatureTests: RealmTestCase {
             ann.pets["x"] = Dog(name: "Rex", age: 3)
             ann.pets["y"] = Dog(name: "Ada", age: 5)
         }
-        XCTAssertEqual(Dictionary(uniqueKeysWithValues: object.intMap.asKeyValueSequence().map { ($0.key, $0.value) }), ["a": 1, "b": 12, "c": 3, "d": 4])
+        XCTAssertEqual(
+            Dictionary(uniqueKeysWithValues: object.intMap.asKeyValueSequence().map { ($0.key, $0.value) }),
+            ["a": 1, "b": 12, "c": 3, "d": 4])
         XCTAssertEqual(Set(object.intMap.keys), ["a", "b", "c", "d"])
         XCTAssertEqual(object.intMap.values.sorted(), [1, 3, 4, 12])
         XCTAssertTrue(object.intMap.contains { key, value in key == "b" && value == 12 })
@@ -226,7 +231,12 @@ final class CollectionFeatureTests: RealmTestCase {
     func testF439_F386_everythingByName() throws {
         let realm = try makeRealm()
         try realm.write {
-            let dynamic = realm.dynamicCreate("Person", value: ["name": "Ann", "dogs": [["name": "Rex"]], "tags": ["t"], "pets": ["p": ["name": "Kit"]], "address": ["city": "York"]] as [String: Any])
+            let dynamic = realm.dynamicCreate(
+                "Person",
+                value: [
+                    "name": "Ann", "dogs": [["name": "Rex"]], "tags": ["t"], "pets": ["p": ["name": "Kit"]],
+                    "address": ["city": "York"],
+                ] as [String: Any])
             dynamic["age"] = 7
             dynamic.name = "Eve"
             dynamic.dynamicList("dogs").append(realm.dynamicCreate("Dog", value: ["name": "Max"]))
@@ -252,7 +262,8 @@ final class CollectionFeatureTests: RealmTestCase {
 
     func testF440_textsOfObjects() throws {
         let realm = try makeRealm()
-        let object = AllTypes(value: ["key": "k", "data": Data(repeating: 0xAB, count: 30), "optString": NSNull(), "ints": [1, 2]] as [String: Any])
+        let object = AllTypes(
+            value: ["key": "k", "data": Data(repeating: 0xAB, count: 30), "optString": NSNull(), "ints": [1, 2]] as [String: Any])
         try realm.write { realm.add(object) }
         let text = object.description
         XCTAssertTrue(text.hasPrefix("AllTypes {\n\tkey = k;\n\tbool = "), text)

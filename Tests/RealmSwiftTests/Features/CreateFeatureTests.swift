@@ -16,10 +16,15 @@ final class CreateFeatureTests: RealmTestCase {
             XCTAssertEqual(byPosition.id, id)
             XCTAssertEqual(byPosition.age, 4)
             XCTAssertEqual(realm.create(Person.self, value: ["Bo", 3] as [Any]).age, 3)
-            let nested = realm.create(Person.self, value: ["name": "Cy", "dogs": [["name": "Max"], byName], "address": ["city": "York"], "pets": ["p": ["name": "Kit"]]] as [String: Any])
+            let nested = realm.create(
+                Person.self,
+                value: [
+                    "name": "Cy", "dogs": [["name": "Max"], byName], "address": ["city": "York"], "pets": ["p": ["name": "Kit"]],
+                ] as [String: Any])
             XCTAssertEqual(nested.dogs.map(\.name), ["Max", "Rex"])
             XCTAssertEqual(nested.address?.city, "York")
-            let json = try JSONSerialization.jsonObject(with: Data(#"{"name": "Di", "age": 7, "friend": {"name": "Ed"}, "address": null, "tags": ["x"]}"#.utf8))
+            let json = try JSONSerialization.jsonObject(
+                with: Data(#"{"name": "Di", "age": 7, "friend": {"name": "Ed"}, "address": null, "tags": ["x"]}"#.utf8))
             let fromJSON = realm.create(Person.self, value: json)
             XCTAssertEqual(fromJSON.friend?.name, "Ed")
             XCTAssertNil(fromJSON.address)
@@ -32,7 +37,9 @@ final class CreateFeatureTests: RealmTestCase {
 
     func testF133_aDecodedObjectIsAdded() throws {
         let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [CodableDog.self]))
-        let dogs = try JSONDecoder().decode([CodableDog].self, from: Data(#"[{"name": "Rex", "age": 3, "toys": ["ball"]}, {"name": "Ada", "age": 1, "toys": []}]"#.utf8))
+        let dogs = try JSONDecoder().decode(
+            [CodableDog].self,
+            from: Data(#"[{"name": "Rex", "age": 3, "toys": ["ball"]}, {"name": "Ada", "age": 1, "toys": []}]"#.utf8))
         try realm.write { realm.add(dogs) }
         XCTAssertEqual(realm.objects(CodableDog.self).filter("ANY toys == 'ball'").map(\.name), ["Rex"])
         XCTAssertTrue(dogs[0].realm == realm)
@@ -56,8 +63,13 @@ final class CreateFeatureTests: RealmTestCase {
     func testF135To137_createWithCollectionsAndAnyRealmValues() throws {
         let realm = try makeRealm()
         let object = try realm.write {
-            realm.create(AllTypes.self, value: ["key": "k", "intMap": ["a": 1], "intSet": [2, 2, 3], "stringSet": ["x"], "any": 5, "anys": [1, "s", NSNull(), true, 2.5] as [Any],
-                                                "anyMap": ["d": ["e": 1]]] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "k", "intMap": ["a": 1], "intSet": [2, 2, 3], "stringSet": ["x"], "any": 5,
+                    "anys": [1, "s", NSNull(), true, 2.5] as [Any],
+                    "anyMap": ["d": ["e": 1]],
+                ] as [String: Any])
         }
         XCTAssertEqual(object.intMap["a"], 1)
         XCTAssertEqual(Array(object.intSet), [2, 3])
@@ -77,7 +89,11 @@ final class CreateFeatureTests: RealmTestCase {
     func testF139_aCopyInAnotherRealm() throws {
         let scratch = ScratchDirectory()
         let first = try makeRealm(), second = try makeFileRealm(scratch)
-        let ann = Person(value: ["name": "Ann", "dogs": [["name": "Rex", "age": 2]], "address": ["city": "York"], "tags": ["t"], "anything": ["x": 1]] as [String: Any])
+        let ann = Person(
+            value: [
+                "name": "Ann", "dogs": [["name": "Rex", "age": 2]], "address": ["city": "York"], "tags": ["t"],
+                "anything": ["x": 1],
+            ] as [String: Any])
         try first.write {
             first.add(ann)
             ann.friend = ann

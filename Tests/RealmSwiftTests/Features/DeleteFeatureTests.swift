@@ -66,7 +66,9 @@ final class DeleteFeatureTests: RealmTestCase {
             realm.add(ann)
             for i in 0..<1000 { realm.add(Dog(name: "dog \(i)", age: i)) }
         }
-        func size() throws -> Int { try XCTUnwrap(FileManager.default.attributesOfItem(atPath: scratch.file("test.realm"))[.size] as? Int) }
+        func size() throws -> Int {
+            try XCTUnwrap(FileManager.default.attributesOfItem(atPath: scratch.file("test.realm"))[.size] as? Int)
+        }
         let before = try size()
         try realm.write { realm.deleteAll() }
         XCTAssertTrue(realm.isEmpty)

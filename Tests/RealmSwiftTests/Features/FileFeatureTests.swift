@@ -76,7 +76,11 @@ final class FileFeatureTests: FileTestCase {
     }
 
     func testF331_errorsOfOpeningAreThrownAndCaught() throws {
-        func open(_ path: String) throws { _ = try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: path), objectTypes: [Country.self, Address.self, Person.self, Dog.self])) }
+        func open(_ path: String) throws {
+            _ = try Realm(
+                configuration: Realm.Configuration(
+                    fileURL: URL(fileURLWithPath: path), objectTypes: [Country.self, Address.self, Person.self, Dog.self]))
+        }
         do { try open(scratch.file("missing/a.realm")) } catch Realm.Error.fileNotFound {} catch { XCTFail("\(error)") }
         try Data("this is no database, only a text of some length".utf8).write(to: url("text"))
         do { try open(scratch.file("text")) } catch let error as Realm.Error where error.errorCode == .invalidDatabase {
@@ -87,7 +91,8 @@ final class FileFeatureTests: FileTestCase {
             XCTAssertEqual(error.code, Realm.Error.fileAccess.rawValue)
         }
         if getuid() != 0 {
-            try FileManager.default.createDirectory(atPath: scratch.file("closed"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o500])
+            try FileManager.default.createDirectory(
+                atPath: scratch.file("closed"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o500])
             XCTAssertEqual(realmError(try open(scratch.file("closed/a.realm")))?.errorCode, .filePermissionDenied)
         }
     }
@@ -114,7 +119,8 @@ final class FileFeatureTests: FileTestCase {
 
     func testF356_aFileThatComesWithTheProgramIsAResourceOfItsPackage() throws {
         let bundled = try XCTUnwrap(Bundle.module.url(forResource: "bundled", withExtension: "realm"))
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: bundled, readOnly: true, schemaVersion: 1, objectTypes: []))
+        let realm = try Realm(
+            configuration: Realm.Configuration(fileURL: bundled, readOnly: true, schemaVersion: 1, objectTypes: []))
         XCTAssertEqual(realm.dynamicObjects("Dog").count, 46)
         // To be written it is copied, most easily as a seed.
         var writable = Realm.Configuration(fileURL: url(), schemaVersion: 1, objectTypes: [])
@@ -135,7 +141,10 @@ final class FileFeatureTests: FileTestCase {
         other = fileConfiguration()
         other.schemaVersion = 3
         XCTAssertEqual(realmError(try Realm(configuration: other))?.errorCode, .alreadyOpen)
-        let message = realmError(try Realm(configuration: fileConfiguration("a.realm", [Country.self, Address.self, Person.self, Dog.self])))?.localizedDescription ?? ""
+        let message =
+            realmError(
+                try Realm(configuration: fileConfiguration("a.realm", [Country.self, Address.self, Person.self, Dog.self])))?
+            .localizedDescription ?? ""
         XCTAssertTrue(message.contains("different schema"), message)
         withExtendedLifetime(realm) {}
     }
@@ -158,7 +167,8 @@ final class FileFeatureTests: FileTestCase {
     }
 
     func testF340_processesShareAFile() throws {
-        let realm = try Realm(configuration: fileConfiguration("shared.realm", [Dog.self, Person.self, Address.self, Country.self]))
+        let realm = try Realm(
+            configuration: fileConfiguration("shared.realm", [Dog.self, Person.self, Address.self, Country.self]))
         try realm.write { realm.add(Dog(name: "Ada")) }
         XCTAssertEqual(try runRealmCommand(["add", scratch.file("shared.realm"), "Bo"]), "2")
         XCTAssertTrue(spin { realm.objects(Dog.self).count == 2 }, "another process's commit wakes this one")
@@ -184,7 +194,10 @@ final class FileFeatureTests: FileTestCase {
     func testAConfigurationDescribesItselfAndCompares() throws {
         var configuration = encryptedConfiguration()
         XCTAssertEqual(configuration, encryptedConfiguration())
-        for part in ["Realm.Configuration {\n", "\tfileURL = file://", "\tinMemoryIdentifier = (null);\n", "\treadOnly = false;\n", "\tschemaVersion = 0;\n"] {
+        for part in [
+            "Realm.Configuration {\n", "\tfileURL = file://", "\tinMemoryIdentifier = (null);\n", "\treadOnly = false;\n",
+            "\tschemaVersion = 0;\n",
+        ] {
             XCTAssertTrue(configuration.description.contains(part), configuration.description)
         }
         XCTAssertFalse(configuration.description.contains(keyText), "no key in logs")
@@ -214,7 +227,9 @@ final class FileFeatureTests: FileTestCase {
             realm.add(Dog(name: "first"))
         }
         for _ in 0..<2 {
-            onThread { [configuration] in XCTAssertEqual(try! Realm(configuration: configuration).objects(Dog.self).map(\.name), ["first"]) }
+            onThread { [configuration] in
+                XCTAssertEqual(try! Realm(configuration: configuration).objects(Dog.self).map(\.name), ["first"])
+            }
         }
         XCTAssertEqual(calls.withLock { $0 }, 1)
         let plain = try Realm(configuration: configuration)
@@ -331,7 +346,8 @@ final class FileFeatureTests: FileTestCase {
     }
 
     func testF352_encryptionIsSwitchedOffForDebugging() throws {
-        _ = try runRealmCommand(["add", scratch.file("a.realm"), "Ada", keyText], environment: ["REALM_DISABLE_ENCRYPTION": "YES"])
+        _ = try runRealmCommand(
+            ["add", scratch.file("a.realm"), "Ada", keyText], environment: ["REALM_DISABLE_ENCRYPTION": "YES"])
         XCTAssertEqual(try Data(contentsOf: url())[16..<20], Data("T-DB".utf8))
         XCTAssertEqual(try runRealmCommand(["names", scratch.file("a.realm")]), "Ada")
     }
@@ -514,11 +530,15 @@ final class FileFeatureTests: FileTestCase {
         XCTAssertTrue(realm.isEmpty)
         try realm.write { realm.add(Dog()) }
         XCTAssertEqual(try Realm().objects(Dog.self).count, 1)
-        XCTAssertTrue(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + "2", objectTypes: RealmTestCase.types)).isEmpty)
+        XCTAssertTrue(
+            try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + "2", objectTypes: RealmTestCase.types))
+                .isEmpty)
     }
 
     /// What an application would have, with the Realm given to it.
-    private func renameAll(in realm: Realm, to name: String) throws { try realm.write { realm.objects(Dog.self).setValue(name, forKey: "name") } }
+    private func renameAll(in realm: Realm, to name: String) throws {
+        try realm.write { realm.objects(Dog.self).setValue(name, forKey: "name") }
+    }
 
     func testF388_aRealmIsInjected() throws {
         let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: RealmTestCase.types))

@@ -6,13 +6,13 @@ import XCTest
 /// Data of web services.
 final class JSONTests: RealmTestCase {
     private static let response = #"""
-    {"venues": [
-      {"id": "4c82f2", "name": "Golden Gate Park", "verified": true, "rating": 9.5, "categories": ["park", "garden"],
-       "contact": {"phone": "4152", "twitter": "ggp"}, "location": {"lat": 37.7, "lng": -122.4, "postalCode": "94117"}},
-      {"id": "5b91a0", "name": "Ferry Building", "verified": null, "rating": 8, "categories": null,
-       "contact": {"phone": "4150", "twitter": null}, "location": {"lat": 37.8, "lng": -122.39, "postalCode": "94105"}}
-    ]}
-    """#
+        {"venues": [
+          {"id": "4c82f2", "name": "Golden Gate Park", "verified": true, "rating": 9.5, "categories": ["park", "garden"],
+           "contact": {"phone": "4152", "twitter": "ggp"}, "location": {"lat": 37.7, "lng": -122.4, "postalCode": "94117"}},
+          {"id": "5b91a0", "name": "Ferry Building", "verified": null, "rating": 8, "categories": null,
+           "contact": {"phone": "4150", "twitter": null}, "location": {"lat": 37.8, "lng": -122.39, "postalCode": "94105"}}
+        ]}
+        """#
 
     private func venues() throws -> [[String: Any]] {
         let json = try JSONSerialization.jsonObject(with: Data(JSONTests.response.utf8)) as? [String: Any]
@@ -46,7 +46,11 @@ final class JSONTests: RealmTestCase {
         XCTAssertEqual(realm.objects(Venue.self).count, 2)
         XCTAssertEqual(realm.objects(Contact.self).count, 2)
         XCTAssertEqual(realm.dynamicObjects("Location").count, 2)
-        try realm.write { realm.create(Venue.self, value: ["id": "5b91a0", "contact": ["phone": "4150", "twitter": "ferry"]] as [String: Any], update: .modified) }
+        try realm.write {
+            realm.create(
+                Venue.self, value: ["id": "5b91a0", "contact": ["phone": "4150", "twitter": "ferry"]] as [String: Any],
+                update: .modified)
+        }
         XCTAssertEqual(realm.object(ofType: Contact.self, forPrimaryKey: "4150")?.twitter, "ferry")
         XCTAssertEqual(realm.object(ofType: Venue.self, forPrimaryKey: "5b91a0")?.name, "Ferry Building")
     }
@@ -95,7 +99,9 @@ final class JSONTests: RealmTestCase {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         func text<T: Encodable>(_ value: T) throws -> String { String(decoding: try encoder.encode(value), as: UTF8.self) }
-        func value<T: Decodable>(_ text: String, _ type: T.Type = T.self) throws -> T { try JSONDecoder().decode(T.self, from: Data(text.utf8)) }
+        func value<T: Decodable>(_ text: String, _ type: T.Type = T.self) throws -> T {
+            try JSONDecoder().decode(T.self, from: Data(text.utf8))
+        }
         let list: List<Int?> = try value("[1, null, 3]")
         XCTAssertEqual(Array(list), [1, nil, 3])
         XCTAssertEqual(try text(list), "[1,null,3]")

@@ -50,7 +50,9 @@ final class LoggingFeatureTests: FileTestCase {
 
     func testLevelsOfCategoriesHoldForThoseBelow() throws {
         let texts = Mutex<[String]>([])
-        let logger = Logger(level: .off) { level, category, message in texts.withLock { $0.append("\(category.rawValue) \(level) \(message)") } }
+        let logger = Logger(level: .off) { level, category, message in
+            texts.withLock { $0.append("\(category.rawValue) \(level) \(message)") }
+        }
         logger.setLevel(.debug, for: .storage)
         logger.log(.debug, .transaction, "a")
         logger.log(.debug, .sdk, "b")

@@ -111,7 +111,9 @@ private enum Newest {
 
 /// Changes of classes (feature table, section P).
 final class MigrationFeatureTests: FileTestCase {
-    private func configuration(_ version: UInt64, _ types: [ObjectBase.Type], _ block: MigrationBlock? = nil) -> Realm.Configuration {
+    private func configuration(_ version: UInt64, _ types: [ObjectBase.Type], _ block: MigrationBlock? = nil)
+        -> Realm.Configuration
+    {
         Realm.Configuration(fileURL: url(), schemaVersion: version, migrationBlock: block, objectTypes: types)
     }
 
@@ -128,7 +130,9 @@ final class MigrationFeatureTests: FileTestCase {
         try makePersons()
         let error = realmError(try Realm(configuration: configuration(1, [FullName.Person.self])))
         XCTAssertEqual(error?.errorCode, .schemaMismatch)
-        for part in ["fullName", "firstName", "lastName"] { XCTAssertTrue(error?.localizedDescription.contains("Person.\(part)") ?? false, "\(String(describing: error))") }
+        for part in ["fullName", "firstName", "lastName"] {
+            XCTAssertTrue(error?.localizedDescription.contains("Person.\(part)") ?? false, "\(String(describing: error))")
+        }
         XCTAssertEqual(try schemaVersionAtURL(url()), 1)
     }
 
@@ -164,18 +168,22 @@ final class MigrationFeatureTests: FileTestCase {
 
     func testF375_aRenamedPropertyKeepsItsValues() throws {
         try makePersons()
-        let realm = try Realm(configuration: configuration(2, [Renamed.Person.self]) { migration, _ in
-            migration.renameProperty(onType: "Person", from: "firstName", to: "givenName")
-        })
+        let realm = try Realm(
+            configuration: configuration(2, [Renamed.Person.self]) { migration, _ in
+                migration.renameProperty(onType: "Person", from: "firstName", to: "givenName")
+            })
         XCTAssertEqual(realm.objects(Renamed.Person.self).map(\.givenName), ["John", "Jane"])
     }
 
     func testF375_aRenameThatCannotBeFailsTheOpening() throws {
         try makePersons()
         let before = try Data(contentsOf: url())
-        XCTAssertEqual(realmError(try Realm(configuration: configuration(2, [Renamed.Person.self]) { migration, _ in
-            migration.renameProperty(onType: "Person", from: "noSuchName", to: "givenName")
-        }))?.errorCode, .fail)
+        XCTAssertEqual(
+            realmError(
+                try Realm(
+                    configuration: configuration(2, [Renamed.Person.self]) { migration, _ in
+                        migration.renameProperty(onType: "Person", from: "noSuchName", to: "givenName")
+                    }))?.errorCode, .fail)
         XCTAssertEqual(try Data(contentsOf: url()), before)
     }
 
@@ -196,18 +204,20 @@ final class MigrationFeatureTests: FileTestCase {
             XCTAssertEqual(persons.map(\.fullName), ["John Doe", "Jane Roe"], line: line)
             XCTAssertEqual(persons.map(\.age), ["42", "43"], line: line)
             XCTAssertEqual(persons.map(\.email), [nil, nil], line: line)
-            XCTAssertEqual(persons.map(\.city), ["", ""], "a required property of old objects is zero, not the declared default", line: line)
+            XCTAssertEqual(
+                persons.map(\.city), ["", ""], "a required property of old objects is zero, not the declared default", line: line)
         }
         try makePersons()
         try check()
         _ = try Realm.deleteFiles(for: configuration(0, []))
         try makePersons()
         // An earlier version of the application.
-        _ = try Realm(configuration: configuration(2, [FullName.Person.self]) { migration, _ in
-            migration.enumerateObjects(ofType: "Person") { old, new in
-                new!["fullName"] = "\(old!["firstName"] as! String) \(old!["lastName"] as! String)"
-            }
-        })
+        _ = try Realm(
+            configuration: configuration(2, [FullName.Person.self]) { migration, _ in
+                migration.enumerateObjects(ofType: "Person") { old, new in
+                    new!["fullName"] = "\(old!["firstName"] as! String) \(old!["lastName"] as! String)"
+                }
+            })
         try check()
     }
 
@@ -237,16 +247,19 @@ final class MigrationFeatureTests: FileTestCase {
             realm.create(Homes.Person.self, value: ["name": "Bo", "address": shared] as [String: Any])
             realm.create(Homes.Address.self, value: ["city": "orphan"])
         }
-        let realm = try Realm(configuration: configuration(2, [EmbeddedHomes.Person.self, EmbeddedHomes.Address.self]) { migration, _ in
-            var seen: Set<String> = []
-            migration.enumerateObjects(ofType: "Person") { old, new in
-                guard let city = (old?["address"] as? MigrationObject)?["city"] as? String else { return }
-                if !seen.insert(city).inserted { new?["address"] = migration.create("Address", value: ["city": city + " (copy)"]) }
-            }
-            migration.enumerateObjects(ofType: "Address") { old, new in
-                if let new, new["city"] as? String == "orphan" { migration.delete(new) }
-            }
-        })
+        let realm = try Realm(
+            configuration: configuration(2, [EmbeddedHomes.Person.self, EmbeddedHomes.Address.self]) { migration, _ in
+                var seen: Set<String> = []
+                migration.enumerateObjects(ofType: "Person") { old, new in
+                    guard let city = (old?["address"] as? MigrationObject)?["city"] as? String else { return }
+                    if !seen.insert(city).inserted {
+                        new?["address"] = migration.create("Address", value: ["city": city + " (copy)"])
+                    }
+                }
+                migration.enumerateObjects(ofType: "Address") { old, new in
+                    if let new, new["city"] as? String == "orphan" { migration.delete(new) }
+                }
+            })
         XCTAssertEqual(realm.objects(EmbeddedHomes.Person.self).map { $0.address?.city }, ["York", "York (copy)"])
     }
 
@@ -275,7 +288,8 @@ final class MigrationFeatureTests: FileTestCase {
                             let lassie = migration.create("Pet", value: ["name": "Lassie", "kind": 1] as [String: Any])
                             new!.dynamicList("pets").append(objectsIn: [marley, lassie])
                         } else if new!["fullName"] as? String == "Jane Doe" {
-                            new!.dynamicList("pets").append(migration.create("Pet", value: ["name": "Toto", "kind": 1] as [String: Any]))
+                            new!.dynamicList("pets").append(
+                                migration.create("Pet", value: ["name": "Toto", "kind": 1] as [String: Any]))
                         }
                     }
                     migration.create("Pet", value: ["name": "Slinkey", "kind": 1] as [String: Any])
@@ -284,7 +298,8 @@ final class MigrationFeatureTests: FileTestCase {
                     // Dogs became pets.
                     migration.enumerateObjects(ofType: "Person") { old, new in
                         for dog in old!["dogs"] as! List<DynamicObject> {
-                            new!.dynamicList("pets").append(migration.create("Pet", value: ["name": dog["name"] as! String, "kind": 1] as [String: Any]))
+                            new!.dynamicList("pets").append(
+                                migration.create("Pet", value: ["name": dog["name"] as! String, "kind": 1] as [String: Any]))
                         }
                     }
                     var owned: Set<String> = []
@@ -320,7 +335,8 @@ final class MigrationFeatureTests: FileTestCase {
 
     func testF380_F381_newClassesAndIndexesNeedNothing() throws {
         try makePersons()
-        let realm = try Realm(configuration: configuration(1, [Indexed.Person.self, Indexed.Pet.self]) { _, _ in XCTFail("no migration") })
+        let realm = try Realm(
+            configuration: configuration(1, [Indexed.Person.self, Indexed.Pet.self]) { _, _ in XCTFail("no migration") })
         XCTAssertTrue(realm.schema["Person"]?["firstName"]?.isIndexed ?? false)
         XCTAssertEqual(realm.objects(Indexed.Person.self).where { $0.firstName == "Jane" }.map(\.age), [43])
         XCTAssertEqual(realm.objects(Indexed.Pet.self).count, 0)
@@ -332,19 +348,20 @@ final class MigrationFeatureTests: FileTestCase {
             let realm = try Realm(configuration: configuration(1, [Indexed.Person.self, Indexed.Pet.self]))
             try realm.write { for _ in 0..<3 { realm.create(Indexed.Pet.self) } }
         }
-        let realm = try Realm(configuration: configuration(2, [Indexed.Person.self]) { migration, _ in
-            XCTAssertTrue(migration.deleteData(forType: "Pet"))
-            XCTAssertFalse(migration.deleteData(forType: "NoSuchClass"))
-            migration.create("Person", value: ["firstName": "New", "lastName": "Person", "age": 1])
-            migration.create("Person", value: ["Other", "Person", 2] as [Any])
-            var seen = 0
-            migration.enumerateObjects(ofType: "Person") { old, new in
-                seen += 1
-                if old?["firstName"] as? String == "John" { migration.delete(new!) }
-            }
-            XCTAssertEqual(seen, 4)
-            migration.enumerateObjects(ofType: "NoSuchClass") { _, _ in XCTFail("no call") }
-        })
+        let realm = try Realm(
+            configuration: configuration(2, [Indexed.Person.self]) { migration, _ in
+                XCTAssertTrue(migration.deleteData(forType: "Pet"))
+                XCTAssertFalse(migration.deleteData(forType: "NoSuchClass"))
+                migration.create("Person", value: ["firstName": "New", "lastName": "Person", "age": 1])
+                migration.create("Person", value: ["Other", "Person", 2] as [Any])
+                var seen = 0
+                migration.enumerateObjects(ofType: "Person") { old, new in
+                    seen += 1
+                    if old?["firstName"] as? String == "John" { migration.delete(new!) }
+                }
+                XCTAssertEqual(seen, 4)
+                migration.enumerateObjects(ofType: "NoSuchClass") { _, _ in XCTFail("no call") }
+            })
         XCTAssertEqual(realm.objects(Indexed.Person.self).map(\.firstName).sorted(), ["Jane", "New", "Other"])
         XCTAssertNil(realm.schema["Pet"])
     }
@@ -353,7 +370,9 @@ final class MigrationFeatureTests: FileTestCase {
         try makePersons()
         let error = realmError(try Realm(configuration: configuration(0, [Names.Person.self])))
         XCTAssertEqual(error?.errorCode, .schemaMismatch)
-        XCTAssertTrue(error?.localizedDescription.contains("0") ?? false && error?.localizedDescription.contains("1") ?? false, "\(String(describing: error))")
+        XCTAssertTrue(
+            error?.localizedDescription.contains("0") ?? false && error?.localizedDescription.contains("1") ?? false,
+            "\(String(describing: error))")
     }
 
     func testTheRealmIsNotOpenedInItsOwnMigrationBlock() {
@@ -367,29 +386,34 @@ final class MigrationFeatureTests: FileTestCase {
         }
         try Realm.performMigration(for: newest)
         XCTAssertEqual(try schemaVersionAtURL(url()), 2)
-        XCTAssertEqual(try Realm(configuration: configuration(2, [FullName.Person.self])).objects(FullName.Person.self).map(\.fullName), ["Doe", "Roe"])
+        XCTAssertEqual(
+            try Realm(configuration: configuration(2, [FullName.Person.self])).objects(FullName.Person.self).map(\.fullName),
+            ["Doe", "Roe"])
         assertTraps("migrate open file", "open already")
     }
 
     func testF385_aFailedMigrationLeavesTheFile() throws {
         try makePersons()
         // Two objects get the same primary key.
-        let error = realmError(try Realm(configuration: configuration(2, [Keyed.Person.self]) { migration, _ in
-            migration.enumerateObjects(ofType: "Person") { _, new in new!["id"] = 7 }
-        }))
+        let error = realmError(
+            try Realm(
+                configuration: configuration(2, [Keyed.Person.self]) { migration, _ in
+                    migration.enumerateObjects(ofType: "Person") { _, new in new!["id"] = 7 }
+                }))
         XCTAssertTrue(error?.localizedDescription.contains("Person.id") ?? false, "\(String(describing: error))")
         XCTAssertEqual(try schemaVersionAtURL(url()), 1)
         do {
             let realm = try Realm(configuration: configuration(1, [Names.Person.self]))
             XCTAssertEqual(realm.objects(Names.Person.self).map(\.lastName), ["Doe", "Roe"])
         }
-        let realm = try Realm(configuration: configuration(2, [Keyed.Person.self]) { migration, _ in
-            var next = 0
-            migration.enumerateObjects(ofType: "Person") { _, new in
-                new!["id"] = next
-                next += 1
-            }
-        })
+        let realm = try Realm(
+            configuration: configuration(2, [Keyed.Person.self]) { migration, _ in
+                var next = 0
+                migration.enumerateObjects(ofType: "Person") { _, new in
+                    new!["id"] = next
+                    next += 1
+                }
+            })
         XCTAssertEqual(realm.object(ofType: Keyed.Person.self, forPrimaryKey: 1)?.firstName, "Jane")
     }
 

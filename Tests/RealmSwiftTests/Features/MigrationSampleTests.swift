@@ -43,22 +43,38 @@ final class MigrationSampleTests: XCTestCase {
         let scratch = ScratchDirectory()
         func url(_ version: Int) -> URL { URL(fileURLWithPath: scratch.file("v\(version).realm")) }
         let animals = [["name": "Rex", "type": "dog"], ["name": "Kit", "type": "cat"]]
-        try makeFile(0, [V0.Citizen.self], url(0)) { $0.create(V0.Citizen.self, value: ["firstName": "Ann", "lastName": "Lee", "age": 30] as [String: Any]) }
-        try makeFile(1, [V1.Citizen.self], url(1)) { $0.create(V1.Citizen.self, value: ["fullName": "Ann Lee", "age": 30] as [String: Any]) }
-        try makeFile(2, [V2.Citizen.self, V2.Animal.self], url(2)) { $0.create(V2.Citizen.self, value: ["fullName": "Ann Lee", "age": 30, "animals": animals] as [String: Any]) }
+        try makeFile(0, [V0.Citizen.self], url(0)) {
+            $0.create(V0.Citizen.self, value: ["firstName": "Ann", "lastName": "Lee", "age": 30] as [String: Any])
+        }
+        try makeFile(1, [V1.Citizen.self], url(1)) {
+            $0.create(V1.Citizen.self, value: ["fullName": "Ann Lee", "age": 30] as [String: Any])
+        }
+        try makeFile(2, [V2.Citizen.self, V2.Animal.self], url(2)) {
+            $0.create(V2.Citizen.self, value: ["fullName": "Ann Lee", "age": 30, "animals": animals] as [String: Any])
+        }
         try makeFile(3, [V3.Citizen.self, V3.Animal.self], url(3)) {
-            $0.create(V3.Citizen.self, value: ["fullName": "Ann Lee", "age": 30, "animals": [["name": "Rex", "kind": 1], ["name": "Kit", "kind": 2]]] as [String: Any])
+            $0.create(
+                V3.Citizen.self,
+                value: ["fullName": "Ann Lee", "age": 30, "animals": [["name": "Rex", "kind": 1], ["name": "Kit", "kind": 2]]]
+                    as [String: Any])
         }
         try makeFile(4, [V4.Citizen.self, V3.Animal.self], url(4)) {
-            $0.create(V4.Citizen.self, value: ["fullName": "Ann Lee", "yearsSinceBirth": 30, "animals": [["name": "Rex", "kind": 1], ["name": "Kit", "kind": 2]]] as [String: Any])
+            $0.create(
+                V4.Citizen.self,
+                value: [
+                    "fullName": "Ann Lee", "yearsSinceBirth": 30,
+                    "animals": [["name": "Rex", "kind": 1], ["name": "Kit", "kind": 2]],
+                ] as [String: Any])
             $0.create(V4.Citizen.self, value: ["fullName": ""])
         }
         for version in 0...4 {
             let calls = Calls()
-            let configuration = Realm.Configuration(fileURL: url(version), schemaVersion: MigrationSampleTests.newest, migrationBlock: { migration, oldVersion in
-                calls.versions.append(oldVersion)
-                MigrationSampleTests.migrate(migration, oldVersion)
-            }, objectTypes: [V5.Citizen.self, V5.Animal.self, V5.Home.self])
+            let configuration = Realm.Configuration(
+                fileURL: url(version), schemaVersion: MigrationSampleTests.newest,
+                migrationBlock: { migration, oldVersion in
+                    calls.versions.append(oldVersion)
+                    MigrationSampleTests.migrate(migration, oldVersion)
+                }, objectTypes: [V5.Citizen.self, V5.Animal.self, V5.Home.self])
             let realm = try Realm(configuration: configuration)
             XCTAssertEqual(calls.versions, [UInt64(version)])
             let citizens = realm.objects(V5.Citizen.self)

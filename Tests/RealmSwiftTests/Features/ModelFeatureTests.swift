@@ -36,9 +36,12 @@ final class ModelFeatureTests: RealmTestCase {
         let schema = try makeRealm().schema
         let all = try XCTUnwrap(schema["AllTypes"])
         let expected: [(String, PropertyType, Bool)] = [
-            ("bool", .bool, false), ("int8", .int, false), ("float", .float, false), ("double", .double, false), ("string", .string, false), ("data", .data, false),
-            ("date", .date, false), ("objectId", .objectId, false), ("uuid", .UUID, false), ("decimal", .decimal128, false), ("any", .any, true),
-            ("size", .string, false), ("level", .int, false), ("optInt", .int, true), ("optSize", .string, true), ("optStrings", .string, true), ("strings", .string, false),
+            ("bool", .bool, false), ("int8", .int, false), ("float", .float, false), ("double", .double, false),
+            ("string", .string, false), ("data", .data, false),
+            ("date", .date, false), ("objectId", .objectId, false), ("uuid", .UUID, false), ("decimal", .decimal128, false),
+            ("any", .any, true),
+            ("size", .string, false), ("level", .int, false), ("optInt", .int, true), ("optSize", .string, true),
+            ("optStrings", .string, true), ("strings", .string, false),
         ]
         for (name, type, isOptional) in expected {
             XCTAssertEqual(all[name]?.type, type, name)
@@ -59,10 +62,14 @@ final class ModelFeatureTests: RealmTestCase {
     }
 
     func testF046_aSubsetOfTheClasses() throws {
-        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Owner.self, Dog.self, Person.self, Address.self, Country.self]))
+        let realm = try Realm(
+            configuration: Realm.Configuration(
+                inMemoryIdentifier: name, objectTypes: [Owner.self, Dog.self, Person.self, Address.self, Country.self]))
         XCTAssertEqual(realm.schema.objectSchema.map(\.className), ["Address", "Country", "Dog", "Owner", "Person"])
         XCTAssertEqual(realm.configuration.objectTypes?.count, 5)
-        XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + "2", objectTypes: [Owner.self]))) { error in
+        XCTAssertThrowsError(
+            try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + "2", objectTypes: [Owner.self]))
+        ) { error in
             XCTAssertTrue("\(error)".contains("'Owner.dog'"), "\(error)")
         }
     }
@@ -87,7 +94,12 @@ final class ModelFeatureTests: RealmTestCase {
 
     func testF054_everyFormOfDeclarationCompiles() {
         let object = Declarations()
-        XCTAssertEqual(object.objectSchema.properties.map(\.name), ["id", "plain", "given", "indexed", "indexedGiven", "optional", "link", "list", "set", "map", "any", "secret", "shown"])
+        XCTAssertEqual(
+            object.objectSchema.properties.map(\.name),
+            [
+                "id", "plain", "given", "indexed", "indexedGiven", "optional", "link", "list", "set", "map", "any", "secret",
+                "shown",
+            ])
         XCTAssertEqual(object.objectSchema.primaryKeyProperty?.name, "id")
         XCTAssertEqual(object.given, "text")
         XCTAssertEqual(object.indexedGiven, 5)
@@ -110,7 +122,8 @@ final class ModelFeatureTests: RealmTestCase {
         XCTAssertNotNil(realm.object(ofType: AllTypes.self, forPrimaryKey: "a key"))
         XCTAssertNil(realm.object(ofType: AllTypes.self, forPrimaryKey: "another"))
         XCTAssertNil(realm.object(ofType: Base.self, forPrimaryKey: UUID()))
-        let optional = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + "optional", objectTypes: [OptionalKey.self]))
+        let optional = try Realm(
+            configuration: Realm.Configuration(inMemoryIdentifier: name + "optional", objectTypes: [OptionalKey.self]))
         try optional.write {
             optional.add(OptionalKey(value: ["id": NSNull(), "value": 1] as [String: Any]))
             optional.add(OptionalKey(value: ["id": "x", "value": 2] as [String: Any]))
@@ -162,7 +175,11 @@ final class ModelFeatureTests: RealmTestCase {
 
     func testF075_dataWithoutASchema() throws {
         let realm = try makeRealm()
-        let object = AllTypes(value: ["key": "k", "any": ["rooms": [["name": "hall", "doors": 2] as [String: Any], ["name": "attic"]]] as [String: Any]] as [String: Any])
+        let object = AllTypes(
+            value: [
+                "key": "k",
+                "any": ["rooms": [["name": "hall", "doors": 2] as [String: Any], ["name": "attic"]]] as [String: Any],
+            ] as [String: Any])
         try realm.write { realm.add(object) }
         let rooms = try XCTUnwrap(realm.objects(AllTypes.self)[0].any.dictionaryValue?["rooms"]?.listValue)
         XCTAssertEqual(rooms.count, 2)
@@ -172,14 +189,17 @@ final class ModelFeatureTests: RealmTestCase {
     }
 
     func testF420_aClassWithAFaultIsRefusedOnOpening() {
-        XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Faulty.self]))) { error in
+        XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Faulty.self])))
+        { error in
             XCTAssertTrue("\(error)".contains("'Faulty.self'") || "\(error)".contains("'Faulty.link'"), "\(error)")
             XCTAssertTrue(error is Realm.Error)
         }
     }
 
     func testF084_anEmbeddedClassThatLinksToItselfIsRefused() {
-        XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Trunk.self, Branch.self]))) { error in
+        XCTAssertThrowsError(
+            try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Trunk.self, Branch.self]))
+        ) { error in
             XCTAssertTrue("\(error)".contains("Branch"), "\(error)")
         }
     }

@@ -37,7 +37,8 @@ final class ObservedSampleTests: RealmTestCase {
         let token = realm.objects(Dog.self).where { $0.age > 1 }.observe { (changes: RealmCollectionChange<Results<Dog>>) in
             switch changes {
             case .initial(let dogs): log.lines.append("initial \(dogs.count)")
-            case .update(let dogs, let deletions, let insertions, let modifications): log.lines.append("\(dogs.count) \(deletions) \(insertions) \(modifications)")
+            case .update(let dogs, let deletions, let insertions, let modifications):
+                log.lines.append("\(dogs.count) \(deletions) \(insertions) \(modifications)")
             case .error(let error): log.lines.append("\(error)")
             }
         }
@@ -98,7 +99,9 @@ final class ObservedSampleTests: RealmTestCase {
             switch change {
             case .initial(let sections): log.lines.append("initial \(sections.allKeys)")
             case .update(let sections, let deletions, let insertions, _, let inserted, let deleted):
-                log.lines.append("\(sections.allKeys) -\(deletions.map { [$0.section, $0.item] }) +\(insertions.map { [$0.section, $0.item] }) \(Array(inserted)) \(Array(deleted))")
+                log.lines.append(
+                    "\(sections.allKeys) -\(deletions.map { [$0.section, $0.item] }) +\(insertions.map { [$0.section, $0.item] }) \(Array(inserted)) \(Array(deleted))"
+                )
             }
         }
         XCTAssertTrue(spin { log.lines == ["initial [1, 2]"] }, "\(log.lines)")
@@ -118,10 +121,14 @@ final class ObservedSampleTests: RealmTestCase {
         let log = Log()
         let token = realm.objects(Dog.self).observe { change in
             if case .initial = change { log.lines.append("initial") }
-            if case .update(_, let deletions, let insertions, let modifications) = change { log.lines.append("\(deletions) \(insertions) \(modifications)") }
+            if case .update(_, let deletions, let insertions, let modifications) = change {
+                log.lines.append("\(deletions) \(insertions) \(modifications)")
+            }
         }
         XCTAssertTrue(spin { log.lines == ["initial"] })
-        try realm.write { realm.create(Dog.self, value: ["id": id, "name": "Rex", "age": 3] as [String: Any], update: .modified) }
+        try realm.write {
+            realm.create(Dog.self, value: ["id": id, "name": "Rex", "age": 3] as [String: Any], update: .modified)
+        }
         try realm.write { realm.create(Dog.self, value: ["id": id, "age": 4] as [String: Any], update: .modified) }
         XCTAssertTrue(spin { log.lines.count > 1 })
         XCTAssertEqual(log.lines, ["initial", "[] [] [0]"])

@@ -7,7 +7,8 @@ import XCTest
 final class OlderFormTests: RealmTestCase {
     func testF059_F063_F065_F101_theSchemaOfTheOlderForm() throws {
         let schema = OldPerson().objectSchema
-        XCTAssertEqual(schema.properties.map(\.name), ["number", "age", "score", "anything", "friends", "tags", "counts", "admirers"])
+        XCTAssertEqual(
+            schema.properties.map(\.name), ["number", "age", "score", "anything", "friends", "tags", "counts", "admirers"])
         XCTAssertEqual(schema.primaryKeyProperty?.name, "number")
         XCTAssertEqual(schema["age"]?.isIndexed, true)
         XCTAssertEqual(schema["score"]?.isIndexed, false)
@@ -51,7 +52,8 @@ final class OlderFormTests: RealmTestCase {
         XCTAssertEqual(read.freeze().score.value, 2.25)
         XCTAssertEqual(RealmOptional<Int>(3), RealmOptional<Int>(3))
         XCTAssertEqual(try JSONDecoder().decode([RealmOptional<Int>].self, from: Data("[1, null]".utf8)).map(\.value), [1, nil])
-        XCTAssertEqual(String(decoding: try JSONEncoder().encode([RealmOptional<Int>(), RealmOptional<Int>(2)]), as: UTF8.self), "[null,2]")
+        XCTAssertEqual(
+            String(decoding: try JSONEncoder().encode([RealmOptional<Int>(), RealmOptional<Int>(2)]), as: UTF8.self), "[null,2]")
         XCTAssertEqual(try JSONDecoder().decode([RealmProperty<Int?>].self, from: Data("[1, null]".utf8)).map(\.value), [1, nil])
     }
 

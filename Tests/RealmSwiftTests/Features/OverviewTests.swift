@@ -59,16 +59,18 @@ final class OverviewTests: RealmTestCase {
         let scratch = ScratchDirectory(), products = ClientCompiler.products
         XCTAssertTrue(FileManager.default.fileExists(atPath: products + "/libRealmSwiftDynamic.so"))
         let program = #"""
-        import RealmSwift
-        class Cat: Object {
-            @Persisted(primaryKey: true) var id: Int
-            @Persisted var name = ""
-        }
-        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: "cats"))
-        try realm.write { _ = realm.create(Cat.self, value: ["id": 1, "name": "Tom"]) }
-        print(realm.objects(Cat.self).where { $0.name == "Tom" }.count, realm.schema.objectSchema.map(\.className))
-        """#
-        try ClientCompiler.compile(program, scratch, ["-o", scratch.file("cats"), "-L", products, "-lRealmSwiftDynamic", "-Xlinker", "-rpath", "-Xlinker", products])
+            import RealmSwift
+            class Cat: Object {
+                @Persisted(primaryKey: true) var id: Int
+                @Persisted var name = ""
+            }
+            let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: "cats"))
+            try realm.write { _ = realm.create(Cat.self, value: ["id": 1, "name": "Tom"]) }
+            print(realm.objects(Cat.self).where { $0.name == "Tom" }.count, realm.schema.objectSchema.map(\.className))
+            """#
+        try ClientCompiler.compile(
+            program, scratch,
+            ["-o", scratch.file("cats"), "-L", products, "-lRealmSwiftDynamic", "-Xlinker", "-rpath", "-Xlinker", products])
         let cats = try ChildProcess(path: scratch.file("cats"), [])
         XCTAssertEqual(cats.waitForEnd(), 0, cats.errors)
         XCTAssertEqual(cats.output, "1 [\"Cat\"]\n")
@@ -95,7 +97,9 @@ final class OverviewTests: RealmTestCase {
             realm.create(Person.self, value: ["name": "John", "dogs": [["name": "Fido"]]] as [String: Any])
             realm.create(Person.self, value: ["name": "Mary", "dogs": [["name": "Rex"]]] as [String: Any])
         }
-        let owners = realm.objects(Dog.self).sorted(byKeyPath: "name").map { dog in "\(dog.name): \(Array(dog.fans.map(\.name)).joined())" }
+        let owners = realm.objects(Dog.self).sorted(byKeyPath: "name").map { dog in
+            "\(dog.name): \(Array(dog.fans.map(\.name)).joined())"
+        }
         XCTAssertEqual(Array(owners), ["Fido: John", "Rex: Mary"])
     }
 

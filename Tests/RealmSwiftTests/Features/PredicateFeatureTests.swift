@@ -8,11 +8,31 @@ final class PredicateFeatureTests: RealmTestCase {
     private func makeFilledRealm() throws -> Realm {
         let realm = try makeRealm()
         try realm.write {
-            realm.create(AllTypes.self, value: ["key": "a", "int": 1, "double": 1.0, "float": 1.5, "string": "Jürgen", "date": Date(timeIntervalSinceReferenceDate: 100), "bool": true, "optInt": 1,
-                                                "ints": [1, 2, 3], "doubles": [1.5, 2.5], "data": Data([1, 2]), "decimal": 1] as [String: Any])
-            realm.create(AllTypes.self, value: ["key": "b", "int": 5, "double": 2.5, "string": "jan", "date": Date(timeIntervalSinceReferenceDate: 200), "optString": "x", "ints": [10], "decimal": 2.5] as [String: Any])
-            realm.create(AllTypes.self, value: ["key": "c", "int": 9, "double": -1, "string": "JAN", "date": Date(timeIntervalSinceReferenceDate: 300), "optInt": 9] as [String: Any])
-            realm.create(Person.self, value: ["name": "Ann", "age": 20, "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 5]], "friend": ["name": "Bo", "age": 30]] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "a", "int": 1, "double": 1.0, "float": 1.5, "string": "Jürgen",
+                    "date": Date(timeIntervalSinceReferenceDate: 100), "bool": true, "optInt": 1,
+                    "ints": [1, 2, 3], "doubles": [1.5, 2.5], "data": Data([1, 2]), "decimal": 1,
+                ] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "b", "int": 5, "double": 2.5, "string": "jan", "date": Date(timeIntervalSinceReferenceDate: 200),
+                    "optString": "x", "ints": [10], "decimal": 2.5,
+                ] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "c", "int": 9, "double": -1, "string": "JAN", "date": Date(timeIntervalSinceReferenceDate: 300),
+                    "optInt": 9,
+                ] as [String: Any])
+            realm.create(
+                Person.self,
+                value: [
+                    "name": "Ann", "age": 20, "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 5]],
+                    "friend": ["name": "Bo", "age": 30],
+                ] as [String: Any])
         }
         return realm
     }
@@ -21,7 +41,9 @@ final class PredicateFeatureTests: RealmTestCase {
         realm.objects(AllTypes.self).filter(NSPredicate(format: format, argumentArray: arguments)).map(\.key).sorted().joined()
     }
 
-    private func people(_ realm: Realm, _ format: String) -> [String] { realm.objects(Person.self).filter(format).map(\.name).sorted() }
+    private func people(_ realm: Realm, _ format: String) -> [String] {
+        realm.objects(Person.self).filter(format).map(\.name).sorted()
+    }
 
     func testF207_F210_argumentsOfEveryKind() throws {
         let realm = try makeFilledRealm(), all = realm.objects(AllTypes.self)
@@ -125,7 +147,6 @@ final class PredicateFeatureTests: RealmTestCase {
         XCTAssertEqual(people(realm, "SUBQUERY(dogs, $d, $d.age > 0).@count > 1"), ["Ann"])
     }
 
-
     func testF222_theOperatorsOfTheOldestGuides() throws {
         let realm = try makeFilledRealm()
         XCTAssertEqual(keys(realm, "bool == YES"), "a")
@@ -133,7 +154,9 @@ final class PredicateFeatureTests: RealmTestCase {
         XCTAssertEqual(keys(realm, "string BEGINSWITH 'j' AND int IN {5, 6}"), "b")
         XCTAssertEqual(people(realm, "ANY dogs.name == 'Rex'"), ["Ann"])
         XCTAssertEqual(people(realm, "name CONTAINS[c] 'NN' AND dogs.@count > 0"), ["Ann"])
-        let both = NSCompoundPredicate(andPredicateWithSubpredicates: [NSPredicate(format: "int > 1"), NSPredicate(format: "double > %@", argumentArray: [0])])
+        let both = NSCompoundPredicate(andPredicateWithSubpredicates: [
+            NSPredicate(format: "int > 1"), NSPredicate(format: "double > %@", argumentArray: [0]),
+        ])
         XCTAssertEqual(realm.objects(AllTypes.self).filter(both).map(\.key), ["b"])
         let either = NSCompoundPredicate(orPredicateWithSubpredicates: [both, NSPredicate(format: "key == 'a'")])
         XCTAssertEqual(realm.objects(AllTypes.self).filter(either).count, 2)
@@ -142,7 +165,10 @@ final class PredicateFeatureTests: RealmTestCase {
     func testF223_datesDataAndNil() throws {
         let realm = try makeFilledRealm()
         XCTAssertEqual(keys(realm, "date > %@", Date(timeIntervalSinceReferenceDate: 150)), "bc")
-        XCTAssertEqual(keys(realm, "date BETWEEN {%@, %@}", Date(timeIntervalSinceReferenceDate: 100), Date(timeIntervalSinceReferenceDate: 200)), "ab")
+        XCTAssertEqual(
+            keys(
+                realm, "date BETWEEN {%@, %@}", Date(timeIntervalSinceReferenceDate: 100),
+                Date(timeIntervalSinceReferenceDate: 200)), "ab")
         XCTAssertEqual(keys(realm, "data == %@", Data([1, 2])), "a")
         XCTAssertEqual(keys(realm, "data BEGINSWITH %@", Data([1])), "a")
         XCTAssertEqual(keys(realm, "optInt == nil"), "b")
@@ -161,7 +187,8 @@ final class PredicateFeatureTests: RealmTestCase {
         XCTAssertEqual(keys(realm, "#any.@type == 'null' OR int == 1").isEmpty, false)
         XCTAssertEqual(keys(realm, "ints[0] == 10"), "b")
         XCTAssertEqual(realm.objects(AllTypes.self).filter("TRUEPREDICATE SORT(key DESC) LIMIT(2)").map(\.key).joined(), "cb")
-        XCTAssertEqual(realm.objects(AllTypes.self).filter("TRUEPREDICATE DISTINCT(bool)").sorted(byKeyPath: "key").count,
-                       Set(realm.objects(AllTypes.self).map(\.bool)).count)
+        XCTAssertEqual(
+            realm.objects(AllTypes.self).filter("TRUEPREDICATE DISTINCT(bool)").sorted(byKeyPath: "key").count,
+            Set(realm.objects(AllTypes.self).map(\.bool)).count)
     }
 }

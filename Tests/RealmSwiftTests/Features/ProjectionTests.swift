@@ -9,7 +9,11 @@ final class ProjectionTests: RealmTestCase {
         let realm = try makeRealm()
         try realm.write {
             let bo = Person(value: ["name": "Bo", "age": 40] as [String: Any])
-            let ann = Person(value: ["name": "Ann", "age": 20, "address": ["city": "York"], "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 2]]] as [String: Any])
+            let ann = Person(
+                value: [
+                    "name": "Ann", "age": 20, "address": ["city": "York"],
+                    "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 2]],
+                ] as [String: Any])
             realm.add([bo, ann])
             ann.friend = bo
             ann.dogs[1].owner = bo
@@ -79,7 +83,8 @@ final class ProjectionTests: RealmTestCase {
         XCTAssertEqual(all.index(matching: NSPredicate(format: "name == 'Bo'")).map { all[$0].title }, "Bo")
         XCTAssertEqual(all.sectioned(by: \.title).allKeys, ["Ann", "Bo"])
         XCTAssertEqual(all.sectioned(by: \.age, ascending: false).allKeys, [40, 20])
-        XCTAssertEqual(all.sectioned(by: { $0.age > 30 }, sortDescriptors: [SortDescriptor(keyPath: "age")]).allKeys, [false, true])
+        XCTAssertEqual(
+            all.sectioned(by: { $0.age > 30 }, sortDescriptors: [SortDescriptor(keyPath: "age")]).allKeys, [false, true])
         XCTAssertEqual(PersonProjection.className(), "Person")
         XCTAssertEqual(_name(for: \PersonProjection.title), "name")
         XCTAssertEqual(_name(for: \PersonProjection.city), "address.city")
@@ -118,7 +123,8 @@ final class ProjectionTests: RealmTestCase {
         XCTAssertEqual(DogProjection(projecting: dog), DogProjection(projecting: same))
         XCTAssertEqual(Set([DogProjection(projecting: dog), DogProjection(projecting: same)]).count, 1)
         XCTAssertNotEqual(DogProjection(projecting: dog), DogProjection(projecting: realm.objects(Dog.self)[1]))
-        XCTAssertTrue(DogProjection(projecting: dog).description.contains("years(\\.age) = 1;"), DogProjection(projecting: dog).description)
+        XCTAssertTrue(
+            DogProjection(projecting: dog).description.contains("years(\\.age) = 1;"), DogProjection(projecting: dog).description)
     }
 
     func testAFrozenProjectionKeepsItsValues() throws {

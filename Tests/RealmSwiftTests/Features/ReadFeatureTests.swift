@@ -10,9 +10,17 @@ final class ReadFeatureTests: RealmTestCase {
     private func makeFilledRealm() throws -> Realm {
         let realm = try makeRealm()
         try realm.write {
-            let ann = realm.create(Person.self, value: ["name": "Ann", "age": 20, "address": ["city": "York", "country": ["name": "UK"]],
-                                                        "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 2]], "tags": ["x", "y"]] as [String: Any])
-            let bo = realm.create(Person.self, value: ["name": "Bo", "age": 30, "address": ["city": "Rome"], "dogs": [["name": "Max", "age": 5]], "tags": ["y"]] as [String: Any])
+            let ann = realm.create(
+                Person.self,
+                value: [
+                    "name": "Ann", "age": 20, "address": ["city": "York", "country": ["name": "UK"]],
+                    "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 2]], "tags": ["x", "y"],
+                ] as [String: Any])
+            let bo = realm.create(
+                Person.self,
+                value: [
+                    "name": "Bo", "age": 30, "address": ["city": "Rome"], "dogs": [["name": "Max", "age": 5]], "tags": ["y"],
+                ] as [String: Any])
             let cy = realm.create(Person.self, value: ["name": "Cy", "age": 40] as [String: Any])
             cy.friend = ann
             for dog in ann.dogs { dog.owner = ann }
@@ -137,7 +145,8 @@ final class ReadFeatureTests: RealmTestCase {
         XCTAssertNil(GeoCircle(center: (0.0, 0.0), radiusInRadians: -1))
         XCTAssertNil(GeoCircle(center: (100.0, 0.0), radiusInRadians: 1))
         XCTAssertNil(GeoPolygon(outerRing: [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0)]))
-        let ring = [(0.0, 0.0), (0.0, 10.0), (10.0, 10.0), (10.0, 0.0), (0.0, 0.0)], hole = [(4.0, 4.0), (4.0, 6.0), (6.0, 6.0), (6.0, 4.0), (4.0, 4.0)]
+        let ring = [(0.0, 0.0), (0.0, 10.0), (10.0, 10.0), (10.0, 0.0), (0.0, 0.0)],
+            hole = [(4.0, 4.0), (4.0, 6.0), (6.0, 6.0), (6.0, 4.0), (4.0, 4.0)]
         XCTAssertNil(GeoPolygon(outerRing: ring, holes: [(4.0, 4.0), (4.0, 6.0), (4.0, 4.0)]))
         let polygon = try XCTUnwrap(GeoPolygon(outerRing: ring, holes: hole))
         XCTAssertEqual(polygon.holes?.count, 1)
@@ -147,7 +156,8 @@ final class ReadFeatureTests: RealmTestCase {
         XCTAssertEqual(try XCTUnwrap(Distance.radians(.pi)).asDegrees(), 180, accuracy: 1e-12)
         for factory in [Distance.kilometers, Distance.miles, Distance.degrees, Distance.radians] { XCTAssertNil(factory(-0.1)) }
 
-        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Spot.self, SpotPlace.self]))
+        let realm = try Realm(
+            configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Spot.self, SpotPlace.self]))
         try realm.write {
             for (name, latitude, longitude) in [("ring", 2.0, 2.0), ("hole", 5.0, 5.0), ("outside", 20.0, 20.0)] {
                 realm.create(Spot.self, value: ["name": name, "place": ["coordinates": [longitude, latitude]]] as [String: Any])
@@ -171,7 +181,9 @@ final class ReadFeatureTests: RealmTestCase {
         XCTAssertEqual(dogs.sorted(byKeyPath: "name").map(\.name), ["Ada", "Max", "Rex"])
         XCTAssertEqual(dogs.sorted(by: \.age, ascending: false).map(\.name), ["Max", "Ada", "Rex"])
         XCTAssertEqual(dogs.sorted(byKeyPath: "owner.age", ascending: false).first?.name, "Max")
-        XCTAssertEqual(dogs.sorted(by: [SortDescriptor(keyPath: "owner.name"), SortDescriptor(keyPath: "age", ascending: false)]).map(\.name), ["Ada", "Rex", "Max"])
+        XCTAssertEqual(
+            dogs.sorted(by: [SortDescriptor(keyPath: "owner.name"), SortDescriptor(keyPath: "age", ascending: false)]).map(
+                \.name), ["Ada", "Rex", "Max"])
         XCTAssertEqual(dogs.sorted(by: ["owner.name", "name"]).map(\.name), ["Ada", "Rex", "Max"])
         XCTAssertEqual(dogs.sorted(by: \.owner?.name).map { $0.owner?.name }, ["Ann", "Ann", "Bo"])
         try realm.write { dogs[0].owner = nil }
@@ -183,20 +195,28 @@ final class ReadFeatureTests: RealmTestCase {
     func testNilAndNotANumberComeFirst() throws {
         let realm = try makeRealm()
         try realm.write {
-            for (key, value) in [("a", 2.0), ("b", nil), ("c", Double.nan), ("d", -.infinity), ("e", 1.0)] as [(String, Double?)] {
+            for (key, value) in [("a", 2.0), ("b", nil), ("c", Double.nan), ("d", -.infinity), ("e", 1.0)] as [(String, Double?)]
+            {
                 realm.create(AllTypes.self, value: ["key": key, "optDouble": value as Any] as [String: Any])
             }
         }
         XCTAssertEqual(realm.objects(AllTypes.self).sorted(byKeyPath: "optDouble").map(\.key), ["b", "c", "d", "e", "a"])
-        XCTAssertEqual(realm.objects(AllTypes.self).sorted(byKeyPath: "optDouble", ascending: false).map(\.key), ["a", "e", "d", "c", "b"])
+        XCTAssertEqual(
+            realm.objects(AllTypes.self).sorted(byKeyPath: "optDouble", ascending: false).map(\.key), ["a", "e", "d", "c", "b"])
     }
 
     func testF184_sumsOfEveryType() throws {
         let realm = try makeRealm()
         try realm.write {
             for i in 1...4 {
-                realm.create(AllTypes.self, value: ["key": "\(i)", "int": i, "float": Float(i) / 2, "double": Double(i) / 4, "decimal": Decimal128(integerLiteral: Int64(i)), "int8": i,
-                                                    "date": Date(timeIntervalSinceReferenceDate: Double(i)), "optInt": i == 1 ? NSNull() : i as Any, "any": i == 4 ? "x" : i as Any] as [String: Any])
+                realm.create(
+                    AllTypes.self,
+                    value: [
+                        "key": "\(i)", "int": i, "float": Float(i) / 2, "double": Double(i) / 4,
+                        "decimal": Decimal128(integerLiteral: Int64(i)), "int8": i,
+                        "date": Date(timeIntervalSinceReferenceDate: Double(i)), "optInt": i == 1 ? NSNull() : i as Any,
+                        "any": i == 4 ? "x" : i as Any,
+                    ] as [String: Any])
             }
         }
         let all = realm.objects(AllTypes.self)
@@ -228,7 +248,8 @@ final class ReadFeatureTests: RealmTestCase {
 
     func testF186_F188_chainsAndPositions() throws {
         let people = try makeFilledRealm().objects(Person.self)
-        let chained = people.filter("age > 10").where { $0.name != "Cy" }.sorted(byKeyPath: "age", ascending: false).filter("dogs.@count > 0")
+        let chained = people.filter("age > 10").where { $0.name != "Cy" }.sorted(byKeyPath: "age", ascending: false).filter(
+            "dogs.@count > 0")
         XCTAssertEqual(chained.map(\.name), ["Bo", "Ann"])
         XCTAssertEqual(chained.first?.name, "Bo")
         XCTAssertEqual(chained.last?.name, "Ann")

@@ -52,7 +52,8 @@ final class RelationshipTests: RealmTestCase {
     }
 
     func testF087_listsAndSetsOfOptionalObjectsAreRefused() {
-        let problems = ModelSchema.validate([Nullable.self, Dog.self, Person.self, Address.self, Country.self].map { ClassInfo.of($0) })
+        let problems = ModelSchema.validate(
+            [Nullable.self, Dog.self, Person.self, Address.self, Country.self].map { ClassInfo.of($0) })
         XCTAssertEqual(problems.count, 2, "\(problems)")
         XCTAssertTrue(problems.contains { $0.contains("Nullable.list") } && problems.contains { $0.contains("Nullable.set") })
     }
@@ -60,8 +61,12 @@ final class RelationshipTests: RealmTestCase {
     func testF088_F167_aQueryAcrossARelationship() throws {
         let realm = try makeRealm()
         try realm.write {
-            realm.create(Person.self, value: ["name": "Ann", "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 9]]] as [String: Any])
-            realm.create(Person.self, value: ["name": "Bo", "dogs": [["name": "Max", "age": 2]], "friend": ["name": "Cy"]] as [String: Any])
+            realm.create(
+                Person.self,
+                value: ["name": "Ann", "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 9]]] as [String: Any])
+            realm.create(
+                Person.self,
+                value: ["name": "Bo", "dogs": [["name": "Max", "age": 2]], "friend": ["name": "Cy"]] as [String: Any])
         }
         let people = realm.objects(Person.self)
         XCTAssertEqual(people.filter("dogs.name == 'Max'").map(\.name), ["Bo"])

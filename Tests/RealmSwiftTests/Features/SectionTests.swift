@@ -8,7 +8,9 @@ final class SectionTests: RealmTestCase {
     private func makeFilledRealm() throws -> Realm {
         let realm = try makeRealm()
         try realm.write {
-            for (name, age) in [("Rex", 3), ("Ada", 1), ("Rob", 3), ("Max", 1), ("Amy", 2)] { realm.add(Dog(name: name, age: age)) }
+            for (name, age) in [("Rex", 3), ("Ada", 1), ("Rob", 3), ("Max", 1), ("Amy", 2)] {
+                realm.add(Dog(name: name, age: age))
+            }
         }
         return realm
     }
@@ -23,7 +25,8 @@ final class SectionTests: RealmTestCase {
         XCTAssertEqual(sections[0].key, 1)
         XCTAssertEqual(sections[0].id, 1)
         XCTAssertEqual(dogs.sectioned(by: \.age, ascending: false).allKeys, [3, 2, 1])
-        let ordered = dogs.sectioned(by: \.age, sortDescriptors: [SortDescriptor(keyPath: "age"), SortDescriptor(keyPath: "name", ascending: false)])
+        let ordered = dogs.sectioned(
+            by: \.age, sortDescriptors: [SortDescriptor(keyPath: "age"), SortDescriptor(keyPath: "name", ascending: false)])
         XCTAssertEqual(ordered.map { $0.map(\.name) }, [["Max", "Ada"], ["Amy"], ["Rob", "Rex"]])
         XCTAssertEqual(ordered[IndexPath(item: 1, section: 2)].name, "Rex")
         XCTAssertEqual(ordered[IndexPath(row: 0, section: 1)].name, "Amy")

@@ -18,17 +18,19 @@ final class ThreadFeatureTests: FileTestCase {
     func testF286_writeAsyncRunsBlockAndCompletionAtThePlaceOfTheRealm() throws {
         let realm = try Realm(configuration: fileConfiguration())
         var steps: [String] = []
-        realm.writeAsync({
-            XCTAssertTrue(Thread.isMainThread)
-            XCTAssertTrue(realm.isInWriteTransaction)
-            realm.add(Dog(name: "Ada"))
-            steps.append("block")
-        }, onComplete: { error in
-            XCTAssertNil(error)
-            XCTAssertTrue(Thread.isMainThread)
-            XCTAssertFalse(realm.isInWriteTransaction)
-            steps.append("complete \(realm.objects(Dog.self).count)")
-        })
+        realm.writeAsync(
+            {
+                XCTAssertTrue(Thread.isMainThread)
+                XCTAssertTrue(realm.isInWriteTransaction)
+                realm.add(Dog(name: "Ada"))
+                steps.append("block")
+            },
+            onComplete: { error in
+                XCTAssertNil(error)
+                XCTAssertTrue(Thread.isMainThread)
+                XCTAssertFalse(realm.isInWriteTransaction)
+                steps.append("complete \(realm.objects(Dog.self).count)")
+            })
         XCTAssertEqual(steps, [], "nothing runs at once")
         XCTAssertTrue(spin { steps.count == 2 })
         XCTAssertEqual(steps, ["block", "complete 1"])
@@ -40,11 +42,13 @@ final class ThreadFeatureTests: FileTestCase {
         let done = DispatchSemaphore(value: 0)
         queue.async {
             let realm = try! Realm(configuration: configuration, queue: queue)
-            realm.writeAsync({ realm.add(Dog(name: "Ada")) }, onComplete: { _ in
-                dispatchPrecondition(condition: .onQueue(queue))
-                XCTAssertEqual(realm.objects(Dog.self).count, 1)
-                done.signal()
-            })
+            realm.writeAsync(
+                { realm.add(Dog(name: "Ada")) },
+                onComplete: { _ in
+                    dispatchPrecondition(condition: .onQueue(queue))
+                    XCTAssertEqual(realm.objects(Dog.self).count, 1)
+                    done.signal()
+                })
         }
         XCTAssertEqual(done.wait(timeout: .now() + 10), .success)
     }
@@ -235,9 +239,17 @@ final class ThreadFeatureTests: FileTestCase {
     func testF295_F409_aReferenceIsResolvedOnAnotherThread() throws {
         let configuration = fileConfiguration()
         let realm = try Realm(configuration: configuration)
-        let person = try realm.write { realm.create(Person.self, value: ["name": "Bo", "dogs": [["name": "Rex"]], "address": ["city": "York"], "tags": ["x"], "pets": ["p": ["name": "Kit"]]] as [String: Any]) }
+        let person = try realm.write {
+            realm.create(
+                Person.self,
+                value: [
+                    "name": "Bo", "dogs": [["name": "Rex"]], "address": ["city": "York"], "tags": ["x"],
+                    "pets": ["p": ["name": "Kit"]],
+                ] as [String: Any])
+        }
         let references = (
-            ThreadSafeReference(to: person), ThreadSafeReference(to: person.dogs), ThreadSafeReference(to: person.address!), ThreadSafeReference(to: person.tags),
+            ThreadSafeReference(to: person), ThreadSafeReference(to: person.dogs), ThreadSafeReference(to: person.address!),
+            ThreadSafeReference(to: person.tags),
             ThreadSafeReference(to: person.pets), ThreadSafeReference(to: realm.objects(Dog.self).where { $0.name == "Rex" }),
             ThreadSafeReference(to: person.dogs[0].fans)
         )
@@ -272,7 +284,9 @@ final class ThreadFeatureTests: FileTestCase {
         }
         thread.start()
         ready.wait()
-        let (dog, other) = try realm.write { (realm.create(Dog.self, value: ["name": "Ada"]), realm.create(Dog.self, value: ["name": "Bo"])) }
+        let (dog, other) = try realm.write {
+            (realm.create(Dog.self, value: ["name": "Ada"]), realm.create(Dog.self, value: ["name": "Bo"]))
+        }
         reference.withLock { $0 = ThreadSafeReference(to: dog) }
         gone.withLock { $0 = ThreadSafeReference(to: other) }
         try realm.write {
@@ -312,7 +326,9 @@ final class ThreadFeatureTests: FileTestCase {
 
     func testF298_frozenObjectsAreReadOnEveryThread() throws {
         let realm = try Realm(configuration: fileConfiguration())
-        let person = try realm.write { realm.create(Person.self, value: ["name": "Bo", "dogs": [["name": "Rex"]]] as [String: Any]) }
+        let person = try realm.write {
+            realm.create(Person.self, value: ["name": "Bo", "dogs": [["name": "Rex"]]] as [String: Any])
+        }
         let frozen = person.freeze()
         let transfer = Transfer(frozen)
         try realm.write {
@@ -357,18 +373,25 @@ final class ThreadFeatureTests: FileTestCase {
 
     func testF300_isFrozen() throws {
         let realm = try Realm(configuration: fileConfiguration())
-        let person = try realm.write { realm.create(Person.self, value: ["dogs": [["name": "Rex"]], "pets": ["p": ["name": "Kit"]]] as [String: Any]) }
+        let person = try realm.write {
+            realm.create(Person.self, value: ["dogs": [["name": "Rex"]], "pets": ["p": ["name": "Kit"]]] as [String: Any])
+        }
         let frozen = person.freeze()
-        XCTAssertFalse(realm.isFrozen || person.isFrozen || person.dogs.isFrozen || person.pets.isFrozen || realm.objects(Dog.self).isFrozen)
-        XCTAssertTrue(realm.freeze().isFrozen && frozen.isFrozen && frozen.dogs.isFrozen && frozen.pets.isFrozen && frozen.tags.isFrozen)
-        XCTAssertTrue(frozen.realm!.objects(Dog.self).isFrozen && realm.objects(Dog.self).freeze().isFrozen && frozen.dogs[0].fans.isFrozen)
+        XCTAssertFalse(
+            realm.isFrozen || person.isFrozen || person.dogs.isFrozen || person.pets.isFrozen || realm.objects(Dog.self).isFrozen)
+        XCTAssertTrue(
+            realm.freeze().isFrozen && frozen.isFrozen && frozen.dogs.isFrozen && frozen.pets.isFrozen && frozen.tags.isFrozen)
+        XCTAssertTrue(
+            frozen.realm!.objects(Dog.self).isFrozen && realm.objects(Dog.self).freeze().isFrozen && frozen.dogs[0].fans.isFrozen)
         XCTAssertTrue(realm.freeze(person).isFrozen)
         XCTAssertFalse(try XCTUnwrap(realm.thaw(frozen)).isFrozen)
     }
 
     func testF301_F302_whatIsFrozenIsChangedByThawing() throws {
         let realm = try Realm(configuration: fileConfiguration())
-        let frozen = try realm.write { realm.create(Person.self, value: ["name": "Bo", "dogs": [["name": "Rex"]]] as [String: Any]) }.freeze()
+        let frozen = try realm.write {
+            realm.create(Person.self, value: ["name": "Bo", "dogs": [["name": "Rex"]]] as [String: Any])
+        }.freeze()
         let live = try XCTUnwrap(frozen.thaw())
         try realm.write { live.name = "Al" }
         XCTAssertEqual(frozen.name, "Bo")

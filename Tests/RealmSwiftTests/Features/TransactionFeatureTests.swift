@@ -45,10 +45,11 @@ final class TransactionFeatureTests: RealmTestCase {
         }
         XCTAssertEqual(realm.objects(Dog.self).count, 1)
         struct Stop: Error {}
-        XCTAssertThrowsError(try realm.write {
-            try realm.commitWrite()
-            throw Stop()
-        })
+        XCTAssertThrowsError(
+            try realm.write {
+                try realm.commitWrite()
+                throw Stop()
+            })
         XCTAssertFalse(realm.isInWriteTransaction)
     }
 
@@ -80,7 +81,8 @@ final class TransactionFeatureTests: RealmTestCase {
         let scratch = ScratchDirectory(), configuration = fileConfiguration(scratch)
         let realm = try Realm(configuration: configuration)
         try realm.write { realm.add(Dog(name: "Rex", age: 0)) }
-        let begun = expectation(description: "the other writer has begun"), done = expectation(description: "the other writer is done")
+        let begun = expectation(description: "the other writer has begun"),
+            done = expectation(description: "the other writer is done")
         let release = DispatchSemaphore(value: 0), other = DispatchQueue(label: "writer")
         other.async {
             do {
@@ -115,7 +117,8 @@ final class TransactionFeatureTests: RealmTestCase {
         XCTAssertEqual(process.waitForEnd(), -SIGKILL)
         let others: [ObjectBase.Type] = [OldPerson.self, MixedForms.self, Venue.self, Contact.self, Location.self]
         let types = RealmTestCase.types.filter { type in !others.contains { $0 == type } }
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/models.realm"), objectTypes: types))
+        let realm = try Realm(
+            configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/models.realm"), objectTypes: types))
         XCTAssertEqual(realm.objects(Dog.self).map(\.age), [1])
         try realm.write { realm.objects(Dog.self)[0].age = 2 }
         XCTAssertEqual(realm.objects(Dog.self).map(\.age), [2])

@@ -8,7 +8,9 @@ final class TrapFeatureTests: XCTestCase {
     }
 
     func testF061_aKeyThatIsChanged() {
-        for name in ["key changed", "integer key changed", "key changed by name"] { assertTraps(name, "Primary key can't be changed after an object is inserted") }
+        for name in ["key changed", "integer key changed", "key changed by name"] {
+            assertTraps(name, "Primary key can't be changed after an object is inserted")
+        }
     }
 
     func testF049_anObjectOfASubclassInAListOfItsBase() {
@@ -17,7 +19,9 @@ final class TrapFeatureTests: XCTestCase {
     }
 
     func testF131_collectionsOutsideOfATransaction() {
-        for name in ["list", "set", "map", "set operation", "nested list"] { assertTraps("outside of a transaction: \(name)", "outside of a write transaction") }
+        for name in ["list", "set", "map", "set operation", "nested list"] {
+            assertTraps("outside of a transaction: \(name)", "outside of a write transaction")
+        }
     }
 
     func testF139_F252_objectsOfAnotherRealm() {
@@ -39,7 +43,9 @@ final class TrapFeatureTests: XCTestCase {
     }
 
     func testF251_deletedObjectsAndWhatBelongedToThem() {
-        for name in ["deleted: read", "deleted: write", "deleted: by name", "deleted: delete", "invalidated: object"] { assertTraps(name, "Object has been deleted or invalidated") }
+        for name in ["deleted: read", "deleted: write", "deleted: by name", "deleted: delete", "invalidated: object"] {
+            assertTraps(name, "Object has been deleted or invalidated")
+        }
         assertTraps("deleted: add", "deleted or invalidated object")
         assertTraps("deleted: list", "invalidated")
     }
@@ -48,7 +54,9 @@ final class TrapFeatureTests: XCTestCase {
         assertTraps("class that is not in the schema", "Object type 'Hidden' is not managed by the Realm")
         assertTraps("add of a class that is not in the schema", "Object type 'Hidden' is not managed by the Realm")
         assertTraps("name that is no class", "'Nothing'")
-        for name in ["name that is no property", "name that is no property, unmanaged", "name that is no property, dynamic"] { assertTraps(name, "Invalid property name 'nothing'") }
+        for name in ["name that is no property", "name that is no property, unmanaged", "name that is no property, dynamic"] {
+            assertTraps(name, "Invalid property name 'nothing'")
+        }
     }
 
     func testF128_F416_valuesThatDoNotFit() {
@@ -70,7 +78,9 @@ final class TrapFeatureTests: XCTestCase {
     }
 
     func testF105_keysOfMaps() {
-        for name in ["map key with a period", "map key with a dollar", "map key with a period in a dictionary"] { assertTraps(name, "Invalid key", "%2E") }
+        for name in ["map key with a period", "map key with a dollar", "map key with a period in a dictionary"] {
+            assertTraps(name, "Invalid key", "%2E")
+        }
     }
 
     func testF108_collectionsThatAreNestedTooDeep() { assertTraps("nested too deep", "deeper than 100 levels") }
@@ -124,7 +134,8 @@ final class TrapFeatureTests: XCTestCase {
         assertTraps("query: computed property", "persisted properties of 'Derived'")
         assertTraps("query: two collections", "Comparing two collection columns is not permitted")
         assertTraps("query: subquery over a map", "Subqueries over maps are not possible")
-        assertTraps("query: subquery without a collection", "Subqueries will only work when the query contains a collection of objects")
+        assertTraps(
+            "query: subquery without a collection", "Subqueries will only work when the query contains a collection of objects")
         assertTraps("key path of what is not stored", "does not name a persisted property of 'Derived'")
     }
 

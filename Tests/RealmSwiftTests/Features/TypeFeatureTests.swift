@@ -15,7 +15,9 @@ final class TypeFeatureTests: RealmTestCase {
     }
 
     func testF091_theExtremesOfEveryInteger() throws {
-        let (realm, object) = try store(["int8": Int8.min, "int16": Int16.min, "int32": Int32.min, "int64": Int64.min, "int": Int.max])
+        let (realm, object) = try store([
+            "int8": Int8.min, "int16": Int16.min, "int32": Int32.min, "int64": Int64.min, "int": Int.max,
+        ])
         XCTAssertEqual(object.int8, .min)
         XCTAssertEqual(object.int16, .min)
         XCTAssertEqual(object.int32, .min)
@@ -29,7 +31,9 @@ final class TypeFeatureTests: RealmTestCase {
             object.int = .min
             object.optInt8 = -1
         }
-        XCTAssertEqual([Int(object.int8), Int(object.int16), Int(object.int32), Int(object.int64), object.int], [127, 32767, 2_147_483_647, .max, .min])
+        XCTAssertEqual(
+            [Int(object.int8), Int(object.int16), Int(object.int32), Int(object.int64), object.int],
+            [127, 32767, 2_147_483_647, .max, .min])
         XCTAssertEqual(object.optInt8, -1)
     }
 
@@ -68,8 +72,14 @@ final class TypeFeatureTests: RealmTestCase {
     }
 
     func testF100_everyOptionalHoldsNil() throws {
-        let (realm, object) = try store(["optInt": 1, "optString": "s", "optDouble": 1.5, "optDate": Date(), "optUuid": UUID(), "optDecimal": 1, "optSize": "large", "optObjectId": ObjectId.generate()])
-        let names = realm.schema["AllTypes"]?.properties.map(\.name).filter { $0.hasPrefix("opt") && !$0.hasSuffix("s") && !$0.hasSuffix("Map") } ?? []
+        let (realm, object) = try store([
+            "optInt": 1, "optString": "s", "optDouble": 1.5, "optDate": Date(), "optUuid": UUID(), "optDecimal": 1,
+            "optSize": "large", "optObjectId": ObjectId.generate(),
+        ])
+        let names =
+            realm.schema["AllTypes"]?.properties.map(\.name).filter {
+                $0.hasPrefix("opt") && !$0.hasSuffix("s") && !$0.hasSuffix("Map")
+            } ?? []
         XCTAssertEqual(names.count, 15)
         try realm.write {
             for name in names { object[name] = nil }
@@ -81,7 +91,9 @@ final class TypeFeatureTests: RealmTestCase {
     }
 
     func testF102_listsOfEveryValue() throws {
-        let (realm, object) = try store(["bools": [true, false], "floats": [1.5, -2], "optInts": [NSNull(), 3], "optStrings": ["a", NSNull()]])
+        let (realm, object) = try store([
+            "bools": [true, false], "floats": [1.5, -2], "optInts": [NSNull(), 3], "optStrings": ["a", NSNull()],
+        ])
         XCTAssertEqual(Array(object.bools), [true, false])
         XCTAssertEqual(Array(object.floats), [1.5, -2])
         XCTAssertEqual(Array(object.optInts), [nil, 3])
@@ -143,7 +155,10 @@ final class TypeFeatureTests: RealmTestCase {
         let (realm, object) = try store([:])
         let date = Date(timeIntervalSinceReferenceDate: 5), id = ObjectId.generate(), uuid = UUID()
         XCTAssertEqual(object.any, .none)
-        for value in [AnyRealmValue.int(5), .bool(true), .float(1.5), .double(2.5), .string("s"), .data(Data([1])), .date(date), .objectId(id), .decimal128(3), .uuid(uuid), .none] {
+        for value in [
+            AnyRealmValue.int(5), .bool(true), .float(1.5), .double(2.5), .string("s"), .data(Data([1])), .date(date),
+            .objectId(id), .decimal128(3), .uuid(uuid), .none,
+        ] {
             try realm.write { object.any = value }
             XCTAssertEqual(object.any, value)
             XCTAssertEqual(realm.objects(AllTypes.self)[0].any, value)
@@ -172,7 +187,9 @@ final class TypeFeatureTests: RealmTestCase {
         let scratch = ScratchDirectory()
         try autoreleasepool {
             let realm = try makeFileRealm(scratch)
-            try realm.write { realm.create(Person.self, value: ["name": "Ann", "anything": Owner(value: ["id": 5])] as [String: Any]) }
+            try realm.write {
+                realm.create(Person.self, value: ["name": "Ann", "anything": Owner(value: ["id": 5])] as [String: Any])
+            }
         }
         let realm = try makeFileRealm(scratch, [Person.self, Dog.self, Address.self, Country.self])
         let any = realm.objects(Person.self)[0].anything
@@ -182,16 +199,23 @@ final class TypeFeatureTests: RealmTestCase {
     }
 
     func testF109_placesAreEmbeddedObjects() throws {
-        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Stand.self, GeoSpot.self]))
-        try realm.write { realm.create(Stand.self, value: ["name": "s", "spot": ["coordinates": [13.4, 52.5]]] as [String: Any]) }
+        let realm = try Realm(
+            configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [Stand.self, GeoSpot.self]))
+        try realm.write {
+            realm.create(Stand.self, value: ["name": "s", "spot": ["coordinates": [13.4, 52.5]]] as [String: Any])
+        }
         let spot = try XCTUnwrap(realm.objects(Stand.self)[0].spot)
         XCTAssertEqual(spot.type, "Point")
         XCTAssertEqual(Array(spot.coordinates), [13.4, 52.5])
     }
 
     func testF111_foundationValuesAsInput() throws {
-        let (_, object) = try store(["int": NSNumber(value: 5), "bool": NSNumber(value: true), "double": NSNumber(value: 2.5), "string": NSString(string: "s"),
-                                     "date": NSDate(timeIntervalSinceReferenceDate: 7), "data": NSData(data: Data([1])), "optInt": NSNull(), "decimal": NSDecimalNumber(string: "1.25")])
+        let (_, object) = try store([
+            "int": NSNumber(value: 5), "bool": NSNumber(value: true), "double": NSNumber(value: 2.5),
+            "string": NSString(string: "s"),
+            "date": NSDate(timeIntervalSinceReferenceDate: 7), "data": NSData(data: Data([1])), "optInt": NSNull(),
+            "decimal": NSDecimalNumber(string: "1.25"),
+        ])
         XCTAssertEqual(object.int, 5)
         XCTAssertEqual(object.bool, true)
         XCTAssertEqual(object.double, 2.5)
@@ -214,10 +238,16 @@ final class TypeFeatureTests: RealmTestCase {
     }
 
     func testF113_namesThatAreTooLongAreRefused() {
-        for (type, part) in [(ThisClassHasANameThatIsLongerThanTheFiftySevenBytesWhichFit.self as ObjectBase.Type, "Class name"), (LongProperty.self, "Property name")] {
-            XCTAssertThrowsError(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + part, objectTypes: [type]))) { XCTAssertTrue("\($0)".contains(part), "\($0)") }
+        for (type, part) in [
+            (ThisClassHasANameThatIsLongerThanTheFiftySevenBytesWhichFit.self as ObjectBase.Type, "Class name"),
+            (LongProperty.self, "Property name"),
+        ] {
+            XCTAssertThrowsError(
+                try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name + part, objectTypes: [type]))
+            ) { XCTAssertTrue("\($0)".contains(part), "\($0)") }
         }
-        XCTAssertNoThrow(try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [LongestProperty.self])))
+        XCTAssertNoThrow(
+            try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [LongestProperty.self])))
     }
 
     func testF114_namesInOtherScripts() throws {
@@ -230,7 +260,10 @@ final class TypeFeatureTests: RealmTestCase {
 
     func testF115_oneVariableForEveryCollection() throws {
         let (realm, object) = try store(["ints": [1, 2], "intSet": [5]])
-        let collections: [AnyRealmCollection<Int>] = [AnyRealmCollection(object.ints), AnyRealmCollection(object.intSet), AnyRealmCollection(object.ints.sorted(ascending: false))]
+        let collections: [AnyRealmCollection<Int>] = [
+            AnyRealmCollection(object.ints), AnyRealmCollection(object.intSet),
+            AnyRealmCollection(object.ints.sorted(ascending: false)),
+        ]
         XCTAssertEqual(collections.map { Array($0) }, [[1, 2], [5], [2, 1]])
         XCTAssertEqual(collections[0].index(of: 2), 1)
         XCTAssertEqual(collections[0], collections[0])
@@ -245,10 +278,13 @@ final class TypeFeatureTests: RealmTestCase {
 
     func testF119_F121_F123_F125_F126_mappedTypesInRealms() throws {
         let realm = try makeRealm()
-        let object = Mapped(value: ["temperature": 20, "url": "https://a.b/c", "optPlace": ["x": 1.0, "y": 2.0]] as [String: Any])
+        let object = Mapped(
+            value: ["temperature": 20, "url": "https://a.b/c", "optPlace": ["x": 1.0, "y": 2.0]] as [String: Any])
         try realm.write {
             realm.add(object)
-            realm.create(Mapped.self, value: ["temperature": Celsius(degrees: 5), "even": EvenNumber(persistedValue: 4) as Any] as [String: Any])
+            realm.create(
+                Mapped.self,
+                value: ["temperature": Celsius(degrees: 5), "even": EvenNumber(persistedValue: 4) as Any] as [String: Any])
         }
         XCTAssertEqual(realm.schema["Mapped"]?["temperature"]?.type, .double)
         XCTAssertEqual(realm.schema["Mapped"]?["url"]?.type, .string)
@@ -284,10 +320,18 @@ final class TypeFeatureTests: RealmTestCase {
 
     func testF123_aPropertyMayChangeToItsPersistedTypeWithoutAMigration() throws {
         let scratch = ScratchDirectory(), url = URL(fileURLWithPath: scratch.file("a.realm"))
-        enum Before { final class Heat: Object { @Persisted var value: Celsius
-            override class func shouldIncludeInDefaultSchema() -> Bool { false } } }
-        enum After { final class Heat: Object { @Persisted var value: Double
-            override class func shouldIncludeInDefaultSchema() -> Bool { false } } }
+        enum Before {
+            final class Heat: Object {
+                @Persisted var value: Celsius
+                override class func shouldIncludeInDefaultSchema() -> Bool { false }
+            }
+        }
+        enum After {
+            final class Heat: Object {
+                @Persisted var value: Double
+                override class func shouldIncludeInDefaultSchema() -> Bool { false }
+            }
+        }
         try autoreleasepool {
             let realm = try Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [Before.Heat.self]))
             try realm.write { realm.create(Before.Heat.self, value: ["value": 7.5]) }

@@ -8,19 +8,39 @@ final class TypedQueryTests: RealmTestCase {
     private func makeFilledRealm() throws -> Realm {
         let realm = try makeRealm()
         try realm.write {
-            realm.create(AllTypes.self, value: ["key": "a", "int": 1, "double": 1.5, "string": "Ärger", "date": Date(timeIntervalSinceReferenceDate: 100), "bool": true, "optInt": 1, "optString": "x",
-                                                "size": "small", "level": 1, "ints": [1, 2, 3], "strings": ["a", "b"], "intSet": [1], "intMap": ["k": 1, "l": 5], "optInts": [1, NSNull()],
-                                                "decimal": 1, "any": ["x": [1, 2]], "data": Data([1, 2]), "optStringMap": ["n": "Value"]] as [String: Any])
-            realm.create(AllTypes.self, value: ["key": "b", "int": 5, "double": 2.5, "string": "berg", "date": Date(timeIntervalSinceReferenceDate: 200), "size": "large", "level": 10, "ints": [10],
-                                                "intSet": [5, 6], "intMap": ["k": 7], "decimal": 2, "any": [3], "data": Data([3])] as [String: Any])
-            realm.create(AllTypes.self, value: ["key": "c", "int": 9, "double": -1, "string": "BERG", "date": Date(timeIntervalSinceReferenceDate: 300), "optInt": 7, "optSize": "medium", "decimal": 3, "any": 7] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "a", "int": 1, "double": 1.5, "string": "Ärger", "date": Date(timeIntervalSinceReferenceDate: 100),
+                    "bool": true, "optInt": 1, "optString": "x",
+                    "size": "small", "level": 1, "ints": [1, 2, 3], "strings": ["a", "b"], "intSet": [1],
+                    "intMap": ["k": 1, "l": 5], "optInts": [1, NSNull()],
+                    "decimal": 1, "any": ["x": [1, 2]], "data": Data([1, 2]), "optStringMap": ["n": "Value"],
+                ] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "b", "int": 5, "double": 2.5, "string": "berg", "date": Date(timeIntervalSinceReferenceDate: 200),
+                    "size": "large", "level": 10, "ints": [10],
+                    "intSet": [5, 6], "intMap": ["k": 7], "decimal": 2, "any": [3], "data": Data([3]),
+                ] as [String: Any])
+            realm.create(
+                AllTypes.self,
+                value: [
+                    "key": "c", "int": 9, "double": -1, "string": "BERG", "date": Date(timeIntervalSinceReferenceDate: 300),
+                    "optInt": 7, "optSize": "medium", "decimal": 3, "any": 7,
+                ] as [String: Any])
         }
         return realm
     }
 
-    private func keys(_ realm: Realm, _ condition: (Query<AllTypes>) -> Query<Bool>) -> String { realm.objects(AllTypes.self).where(condition).map(\.key).sorted().joined() }
+    private func keys(_ realm: Realm, _ condition: (Query<AllTypes>) -> Query<Bool>) -> String {
+        realm.objects(AllTypes.self).where(condition).map(\.key).sorted().joined()
+    }
     private func text(_ condition: (Query<AllTypes>) -> Query<Bool>) -> String { text(AllTypes.self, condition) }
-    private func text<T>(_ type: T.Type, _ condition: (Query<T>) -> Query<Bool>) -> String { condition(Query._constructForTesting())._constructPredicate().0 }
+    private func text<T>(_ type: T.Type, _ condition: (Query<T>) -> Query<Bool>) -> String {
+        condition(Query._constructForTesting())._constructPredicate().0
+    }
 
     func testF192_comparison() throws {
         let realm = try makeFilledRealm()
@@ -44,7 +64,10 @@ final class TypedQueryTests: RealmTestCase {
         XCTAssertEqual(keys(realm) { $0.int.contains(1..<5) }, "a")
         XCTAssertEqual(keys(realm) { $0.double.contains(1.5...2.5) }, "ab")
         XCTAssertEqual(keys(realm) { $0.optInt.contains(1...7) }, "ac")
-        XCTAssertEqual(keys(realm) { $0.date.contains(Date(timeIntervalSinceReferenceDate: 100)..<Date(timeIntervalSinceReferenceDate: 300)) }, "ab")
+        XCTAssertEqual(
+            keys(realm) {
+                $0.date.contains(Date(timeIntervalSinceReferenceDate: 100)..<Date(timeIntervalSinceReferenceDate: 300))
+            }, "ab")
         XCTAssertEqual(keys(realm) { $0.ints.contains(1...3) }, "a")
         XCTAssertEqual(keys(realm) { $0.ints.contains(1..<3) }, "")
         XCTAssertEqual(text { $0.int.contains(1...5) }, "(int BETWEEN {%@, %@})")
@@ -93,7 +116,8 @@ final class TypedQueryTests: RealmTestCase {
         XCTAssertEqual(keys(realm) { $0.intMap.max == 7 }, "b")
         XCTAssertEqual(keys(realm) { $0.intMap.sum > 5 }, "ab")
         XCTAssertEqual(keys(realm) { $0.optStringMap.values.like("VAL*", caseInsensitive: true) }, "a")
-        XCTAssertEqual(text { $0.optStringMap.values.like("VAL*", caseInsensitive: true) }, "(ANY optStringMap.@allValues LIKE[c] %@)")
+        XCTAssertEqual(
+            text { $0.optStringMap.values.like("VAL*", caseInsensitive: true) }, "(ANY optStringMap.@allValues LIKE[c] %@)")
         XCTAssertEqual(text { $0.intMap["k"] == 7 }, "(intMap[%@] == %@)")
     }
 
@@ -125,11 +149,14 @@ final class TypedQueryTests: RealmTestCase {
         XCTAssertEqual(keys(realm) { $0.string.contains($0.string) && $0.int == 5 }, "b")
         XCTAssertEqual(keys(realm) { $0.optString.contains("x") }, "a")
         XCTAssertEqual(keys(realm) { $0.size.rawValue.contains("ar") }, "b")
-        XCTAssertEqual(text { $0.string.contains("x", options: [.caseInsensitive, .diacriticInsensitive]) }, "(string CONTAINS[cd] %@)")
+        XCTAssertEqual(
+            text { $0.string.contains("x", options: [.caseInsensitive, .diacriticInsensitive]) }, "(string CONTAINS[cd] %@)")
     }
 
     func testF199_placesHaveTheirOwnOperator() throws {
-        let box = GeoBox(bottomLeft: try XCTUnwrap(GeoPoint(latitude: 0, longitude: 0)), topRight: try XCTUnwrap(GeoPoint(latitude: 1, longitude: 1)))
+        let box = GeoBox(
+            bottomLeft: try XCTUnwrap(GeoPoint(latitude: 0, longitude: 0)),
+            topRight: try XCTUnwrap(GeoPoint(latitude: 1, longitude: 1)))
         XCTAssertEqual(text(Person.self) { $0.address.geoWithin(box) }, "(address IN %@)")
         let (_, arguments) = Query<Person>._constructForTesting().address.geoWithin(box)._constructPredicate()
         XCTAssertEqual(arguments.first as? GeoBox, box)
@@ -154,18 +181,28 @@ final class TypedQueryTests: RealmTestCase {
     func testF202_countedSubqueries() throws {
         let realm = try makeRealm()
         try realm.write {
-            realm.create(Person.self, value: ["name": "Ann", "dogs": [["name": "Rex", "age": 2], ["name": "Ada", "age": 4]], "friend": ["name": "Bo", "dogs": [["age": 9]]]] as [String: Any])
+            realm.create(
+                Person.self,
+                value: [
+                    "name": "Ann", "dogs": [["name": "Rex", "age": 2], ["name": "Ada", "age": 4]],
+                    "friend": ["name": "Bo", "dogs": [["age": 9]]],
+                ] as [String: Any])
         }
         let people = realm.objects(Person.self)
         XCTAssertEqual(people.where { ($0.dogs.age > 1).count > 1 }.map(\.name), ["Ann"])
         XCTAssertEqual(people.where { ($0.dogs.age > 1 && $0.dogs.name == "Rex").count == 1 }.map(\.name), ["Ann"])
         XCTAssertEqual(people.where { ($0.friend.dogs.age > 8).count == 1 }.map(\.name), ["Ann"])
         XCTAssertEqual(people.where { ($0.dogs.age > 100).count == 0 }.count, 2)
-        XCTAssertEqual(text(Person.self) { ($0.dogs.age > 1 && $0.dogs.name == "Rex").count == 1 }, "(SUBQUERY(dogs, $col1, (($col1.age > %@) && ($col1.name == %@))).@count == %@)")
-        XCTAssertEqual(text(Person.self) { ($0.dogs.age > 1).count == 1 && ($0.dogs.age > 2).count == 1 },
-                       "((SUBQUERY(dogs, $col1, ($col1.age > %@)).@count == %@) && (SUBQUERY(dogs, $col2, ($col2.age > %@)).@count == %@))")
-        XCTAssertEqual(text(Dog.self) { (($0.fans.dogs.age > 1).count > 2 && $0.fans.age > 3).count > 0 },
-                       "(SUBQUERY(fans, $col1, ((SUBQUERY($col1.dogs, $col2, ($col2.age > %@)).@count > %@) && ($col1.age > %@))).@count > %@)")
+        XCTAssertEqual(
+            text(Person.self) { ($0.dogs.age > 1 && $0.dogs.name == "Rex").count == 1 },
+            "(SUBQUERY(dogs, $col1, (($col1.age > %@) && ($col1.name == %@))).@count == %@)")
+        XCTAssertEqual(
+            text(Person.self) { ($0.dogs.age > 1).count == 1 && ($0.dogs.age > 2).count == 1 },
+            "((SUBQUERY(dogs, $col1, ($col1.age > %@)).@count == %@) && (SUBQUERY(dogs, $col2, ($col2.age > %@)).@count == %@))")
+        XCTAssertEqual(
+            text(Dog.self) { (($0.fans.dogs.age > 1).count > 2 && $0.fans.age > 3).count > 0 },
+            "(SUBQUERY(fans, $col1, ((SUBQUERY($col1.dogs, $col2, ($col2.age > %@)).@count > %@) && ($col1.age > %@))).@count > %@)"
+        )
     }
 
     func testF203_aFlagIsACondition() throws {
@@ -213,7 +250,8 @@ final class TypedQueryTests: RealmTestCase {
 
     func testF191_F206_whereOnListsAndLinkingObjects() throws {
         let realm = try makeRealm()
-        let ann = Person(value: ["name": "Ann", "dogs": [["name": "Rex", "age": 2], ["name": "Ada", "age": 4]]] as [String: Any])
+        let ann = Person(
+            value: ["name": "Ann", "dogs": [["name": "Rex", "age": 2], ["name": "Ada", "age": 4]]] as [String: Any])
         try realm.write { realm.add(ann) }
         XCTAssertEqual(ann.dogs.where { $0.age > 3 }.map(\.name), ["Ada"])
         XCTAssertEqual(ann.dogs[0].fans.where { $0.name == "Ann" }.count, 1)

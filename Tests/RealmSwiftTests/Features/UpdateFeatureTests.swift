@@ -28,7 +28,9 @@ final class UpdateFeatureTests: RealmTestCase {
     func testF228_F434_aValueOfAllElements() throws {
         let realm = try makeRealm()
         try realm.write {
-            for (name, age) in [("a", 1), ("b", 2), ("c", 3)] { realm.create(Person.self, value: ["name": name, "age": age, "dogs": [["name": "d" + name]]] as [String: Any]) }
+            for (name, age) in [("a", 1), ("b", 2), ("c", 3)] {
+                realm.create(Person.self, value: ["name": name, "age": age, "dogs": [["name": "d" + name]]] as [String: Any])
+            }
         }
         let people = realm.objects(Person.self)
         try realm.write {
@@ -75,15 +77,24 @@ final class UpdateFeatureTests: RealmTestCase {
     func testF231_nilReplacesAValueButAbsenceDoesNot() throws {
         let realm = try makeRealm()
         try realm.write {
-            realm.create(Venue.self, value: ["id": "1", "name": "x", "verified": true, "contact": ["phone": "5"], "location": ["lat": 1.0], "categories": ["c"]] as [String: Any])
-            realm.create(Venue.self, value: ["id": "1", "verified": NSNull(), "contact": NSNull()] as [String: Any], update: .modified)
+            realm.create(
+                Venue.self,
+                value: [
+                    "id": "1", "name": "x", "verified": true, "contact": ["phone": "5"], "location": ["lat": 1.0],
+                    "categories": ["c"],
+                ] as [String: Any])
+            realm.create(
+                Venue.self, value: ["id": "1", "verified": NSNull(), "contact": NSNull()] as [String: Any], update: .modified)
         }
         let venue = realm.objects(Venue.self)[0]
         XCTAssertNil(venue.verified)
         XCTAssertNil(venue.contact)
         XCTAssertEqual(venue.name, "x")
         XCTAssertEqual(venue.location?.lat, 1)
-        try realm.write { realm.create(Venue.self, value: ["id": "1", "categories": NSNull(), "location": NSNull()] as [String: Any], update: .all) }
+        try realm.write {
+            realm.create(
+                Venue.self, value: ["id": "1", "categories": NSNull(), "location": NSNull()] as [String: Any], update: .all)
+        }
         XCTAssertEqual(venue.categories.count, 0)
         XCTAssertNil(venue.location)
     }
@@ -117,7 +128,8 @@ final class UpdateFeatureTests: RealmTestCase {
 
     func testF233_F248_setsChange() throws {
         let realm = try makeRealm()
-        let one = AllTypes(value: ["key": "1", "intSet": [1, 2, 3]] as [String: Any]), two = AllTypes(value: ["key": "2", "intSet": [3, 4]] as [String: Any])
+        let one = AllTypes(value: ["key": "1", "intSet": [1, 2, 3]] as [String: Any]),
+            two = AllTypes(value: ["key": "2", "intSet": [3, 4]] as [String: Any])
         try realm.write {
             realm.add([one, two])
             one.intSet.formUnion(two.intSet)
@@ -198,13 +210,23 @@ final class UpdateFeatureTests: RealmTestCase {
 
     func testF240_modifiedLeavesCollectionsThatAreEqual() throws {
         let realm = try makeRealm()
-        let object = AllTypes(value: ["key": "k", "ints": [1, 2], "intSet": [3], "intMap": ["a": 1], "any": ["x": 1]] as [String: Any])
+        let object = AllTypes(
+            value: ["key": "k", "ints": [1, 2], "intSet": [3], "intMap": ["a": 1], "any": ["x": 1]] as [String: Any])
         try realm.write { realm.add(object) }
-        try realm.write { realm.create(AllTypes.self, value: ["key": "k", "ints": [1, 2], "intSet": [3], "intMap": ["a": 1], "int": 7] as [String: Any], update: .modified) }
+        try realm.write {
+            realm.create(
+                AllTypes.self,
+                value: ["key": "k", "ints": [1, 2], "intSet": [3], "intMap": ["a": 1], "int": 7] as [String: Any],
+                update: .modified)
+        }
         XCTAssertEqual(Array(object.ints), [1, 2])
         XCTAssertEqual(Array(object.intSet), [3])
         XCTAssertEqual(object.int, 7)
-        try realm.write { realm.create(AllTypes.self, value: ["key": "k", "ints": [2, 1], "intSet": [4], "intMap": ["a": 2, "b": 3]] as [String: Any], update: .modified) }
+        try realm.write {
+            realm.create(
+                AllTypes.self, value: ["key": "k", "ints": [2, 1], "intSet": [4], "intMap": ["a": 2, "b": 3]] as [String: Any],
+                update: .modified)
+        }
         XCTAssertEqual(Array(object.ints), [2, 1])
         XCTAssertEqual(Array(object.intSet), [4])
         XCTAssertEqual(object.intMap["b"], 3)

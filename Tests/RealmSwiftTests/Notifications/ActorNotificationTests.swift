@@ -22,7 +22,9 @@ final class ActorNotificationTests: FileTestCase {
         func observeDog(_ configuration: Realm.Configuration) async throws {
             let realm = try await Realm(configuration: configuration, actor: self)
             guard let dog = realm.objects(Dog.self).first else { return }
-            token = await dog.observe(keyPaths: ["name"], on: self) { (actor, change: ObjectChange<Dog>) in actor.note(told(change)) }
+            token = await dog.observe(keyPaths: ["name"], on: self) { (actor, change: ObjectChange<Dog>) in
+                actor.note(told(change))
+            }
         }
 
         func observeMap(_ configuration: Realm.Configuration) async throws {
@@ -94,7 +96,9 @@ final class ActorNotificationTests: FileTestCase {
         makeFile(configuration, dogs: 3)
         let actor = Observing()
         let realm = try await Realm(configuration: configuration)
-        let token = await realm.objects(Dog.self).where { $0.age > 0 }.observe(on: actor) { actor, change in actor.note(told(change)) }
+        let token = await realm.objects(Dog.self).where { $0.age > 0 }.observe(on: actor) { actor, change in
+            actor.note(told(change))
+        }
         try await Self.wait(actor, [.initial(2)])
         try realm.write { realm.objects(Dog.self).first!.age = 9 }
         try await Self.wait(actor, [.initial(2), .update([], [0], [])])

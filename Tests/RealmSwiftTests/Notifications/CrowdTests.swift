@@ -27,12 +27,16 @@ final class CrowdTests: FileTestCase {
         }
         var members: [ChildProcess] = []
         for number in 0..<CrowdTests.processCount {
-            members.append(try ChildProcess(product: "TestParticipant", ["realm", "crowd", url().path, "\(seed &* 1000 &+ UInt64(number))", "\(steps)"]))
+            members.append(
+                try ChildProcess(
+                    product: "TestParticipant", ["realm", "crowd", url().path, "\(seed &* 1000 &+ UInt64(number))", "\(steps)"]))
         }
         func expect(_ prefix: String) -> [String] {
             members.enumerated().compactMap { number, member in
                 let line = member.readLine(seconds: CrowdTests.secondsMax + Double(steps))
-                if line?.hasPrefix(prefix) != true { XCTFail("process \(number) says \(line ?? "nothing") instead of \(prefix): \(member.errors)") }
+                if line?.hasPrefix(prefix) != true {
+                    XCTFail("process \(number) says \(line ?? "nothing") instead of \(prefix): \(member.errors)")
+                }
                 return line
             }
         }
@@ -50,7 +54,9 @@ final class CrowdTests: FileTestCase {
             XCTAssertGreaterThan(Int(end[2]) ?? 0, steps, "process \(number) was told next to nothing")
             XCTAssertEqual(end[3], "0", "process \(number): \(members[number].errors)")
         }
-        for (number, member) in members.enumerated() { XCTAssertEqual(member.waitForEnd(seconds: CrowdTests.secondsMax), 0, "process \(number): \(member.errors)") }
+        for (number, member) in members.enumerated() {
+            XCTAssertEqual(member.waitForEnd(seconds: CrowdTests.secondsMax), 0, "process \(number): \(member.errors)")
+        }
         // Every transaction was committed, none twice.
         onThread {
             let realm = try! Realm(configuration: configuration)

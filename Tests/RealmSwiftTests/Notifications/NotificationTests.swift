@@ -129,21 +129,22 @@ final class NotificationTests: FileTestCase {
     func testF274_F283_deletionsAndModificationsAreOldPositionsInsertionsNewOnes() throws {
         let results = dogs
         var names: [String] = []
-        observe(results.observe { change in
-            switch change {
-            case .initial(let dogs): names = dogs.map(\.name)
-            case .update(let dogs, let deletions, let insertions, let modifications):
-                // The rules of a table view: reload, delete, insert.
-                var rows = names
-                for row in modifications { rows[row] = "changed" }
-                for row in deletions.reversed() { rows.remove(at: row) }
-                for row in insertions { rows.insert(dogs[row].name, at: row) }
-                for (row, name) in rows.enumerated() where name == "changed" { rows[row] = dogs[row].name }
-                names = rows
-            case .error(let error): XCTFail("\(error)")
-            }
-            self.log.entries.append(told(change))
-        })
+        observe(
+            results.observe { change in
+                switch change {
+                case .initial(let dogs): names = dogs.map(\.name)
+                case .update(let dogs, let deletions, let insertions, let modifications):
+                    // The rules of a table view: reload, delete, insert.
+                    var rows = names
+                    for row in modifications { rows[row] = "changed" }
+                    for row in deletions.reversed() { rows.remove(at: row) }
+                    for row in insertions { rows.insert(dogs[row].name, at: row) }
+                    for (row, name) in rows.enumerated() where name == "changed" { rows[row] = dogs[row].name }
+                    names = rows
+                case .error(let error): XCTFail("\(error)")
+                }
+                self.log.entries.append(told(change))
+            })
         var random = SplitMix(seed: 7)
         for _ in 0..<30 {
             try realm.write {
@@ -168,13 +169,15 @@ final class NotificationTests: FileTestCase {
             person.pets["a"] = dogs[0]
             person.pets["b"] = dogs[1]
         }
-        observe(person.pets.observe { change in
-            switch change {
-            case .initial(let map): self.log.entries.append(.initial(map.count))
-            case .update(_, let deletions, let insertions, let modifications): self.log.entries.append(.keys(deletions, insertions, modifications))
-            case .error: self.log.entries.append(.error)
-            }
-        })
+        observe(
+            person.pets.observe { change in
+                switch change {
+                case .initial(let map): self.log.entries.append(.initial(map.count))
+                case .update(_, let deletions, let insertions, let modifications):
+                    self.log.entries.append(.keys(deletions, insertions, modifications))
+                case .error: self.log.entries.append(.error)
+                }
+            })
         try realm.write {
             person.pets.removeObject(for: "a")
             person.pets["c"] = dogs[2]
@@ -261,7 +264,9 @@ final class NotificationTests: FileTestCase {
         let dog = dogs[0]
         let byName = NotificationLog<Told>(), byKeyPath = NotificationLog<Told>()
         byName.token = dog.observe(keyPaths: ["name"]) { (change: ObjectChange<Dog>) in byName.entries.append(told(change)) }
-        byKeyPath.token = dog.observe(keyPaths: [\Dog.name]) { (change: ObjectChange<Dog>) in byKeyPath.entries.append(told(change)) }
+        byKeyPath.token = dog.observe(keyPaths: [\Dog.name]) { (change: ObjectChange<Dog>) in
+            byKeyPath.entries.append(told(change))
+        }
         try realm.write { dog.age = 3 }
         try realm.write { dog.name = "x" }
         XCTAssertTrue(spin { !byName.entries.isEmpty && !byKeyPath.entries.isEmpty })
@@ -381,10 +386,11 @@ final class NotificationTests: FileTestCase {
 
     func testF271_writesOfAnotherThreadAreToldWithTheStateTheyMade() {
         let results = dogs
-        observe(results.observe { change in
-            if case .update(let dogs, _, let insertions, _) = change { XCTAssertEqual(insertions.map { dogs[$0].age }, [70]) }
-            self.log.entries.append(told(change))
-        })
+        observe(
+            results.observe { change in
+                if case .update(let dogs, _, let insertions, _) = change { XCTAssertEqual(insertions.map { dogs[$0].age }, [70]) }
+                self.log.entries.append(told(change))
+            })
         elsewhere { $0.add(Dog(name: "Old", age: 70)) }
         expect([.update([], [4], [])])
     }
@@ -404,13 +410,14 @@ final class NotificationTests: FileTestCase {
     func testF273_aCallbackMayWrite() throws {
         let results = dogs, realm = realm!
         var hasWritten = false
-        observe(results.observe { change in
-            self.log.entries.append(told(change))
-            if case .update = change, !hasWritten, !realm.isInWriteTransaction {
-                hasWritten = true
-                try! realm.write { results[1].name = "by the callback" }
-            }
-        })
+        observe(
+            results.observe { change in
+                self.log.entries.append(told(change))
+                if case .update = change, !hasWritten, !realm.isInWriteTransaction {
+                    hasWritten = true
+                    try! realm.write { results[1].name = "by the callback" }
+                }
+            })
         let second = NotificationLog<Told>()
         second.token = results.observe { second.entries.append(told($0)) }
         XCTAssertTrue(spin { !second.entries.isEmpty })
@@ -421,16 +428,17 @@ final class NotificationTests: FileTestCase {
 
     func testF273_refreshWithinACallbackDoesNothing() throws {
         let configuration = fileConfiguration(), realm = realm!
-        observe(dogs.observe { change in
-            self.log.entries.append(told(change))
-            if self.log.entries.count == 1, case .update = change {
-                onThread {
-                    let realm = try! Realm(configuration: configuration)
-                    try! realm.write { realm.add(Dog(name: "During", age: 90)) }
+        observe(
+            dogs.observe { change in
+                self.log.entries.append(told(change))
+                if self.log.entries.count == 1, case .update = change {
+                    onThread {
+                        let realm = try! Realm(configuration: configuration)
+                        try! realm.write { realm.add(Dog(name: "During", age: 90)) }
+                    }
+                    XCTAssertFalse(realm.refresh())
                 }
-                XCTAssertFalse(realm.refresh())
-            }
-        })
+            })
         try realm.write { dogs[0].name = "x" }
         expect([.update([], [], [0]), .update([], [4], [])])
     }
@@ -521,13 +529,15 @@ final class NotificationTests: FileTestCase {
 
     func testF279_sectionsTellPathsAndSections() throws {
         let sections = realm.objects(Dog.self).sectioned(by: \.age, ascending: true)
-        var updates: [(deletions: [IndexPath], insertions: [IndexPath], modifications: [IndexPath], new: IndexSet, gone: IndexSet)] = []
-        observe(sections.observe { change in
-            if case .update(_, let deletions, let insertions, let modifications, let new, let gone) = change {
-                updates.append((deletions, insertions, modifications, new, gone))
-            }
-            self.log.entries.append(.change([]))
-        })
+        var updates:
+            [(deletions: [IndexPath], insertions: [IndexPath], modifications: [IndexPath], new: IndexSet, gone: IndexSet)] = []
+        observe(
+            sections.observe { change in
+                if case .update(_, let deletions, let insertions, let modifications, let new, let gone) = change {
+                    updates.append((deletions, insertions, modifications, new, gone))
+                }
+                self.log.entries.append(.change([]))
+            })
         let one = NotificationLog<Told>()
         one.token = sections[1].observe { _ in one.entries.append(.change([])) }
         XCTAssertTrue(spin { one.entries.count == 1 })

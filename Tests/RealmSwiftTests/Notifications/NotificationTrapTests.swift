@@ -18,7 +18,8 @@ final class NotificationTrapTests: XCTestCase {
     }
 
     func testF261_observersOfOtherSessionsAreNotSkipped() {
-        assertTraps("observe: a token of another session is skipped", "only notifications for the Realm being modified can be skipped")
+        assertTraps(
+            "observe: a token of another session is skipped", "only notifications for the Realm being modified can be skipped")
     }
 
     func testKeyPathsThatLeadNowhereTrap() {

@@ -18,10 +18,21 @@ final class ViewNotificationTests: FileTestCase {
             let sections = realm.objects(Dog.self).sectioned(by: \.age)
             guard let person = realm.objects(Person.self).first else { return }
             switch which {
-            case 0: tokens.append(await sections.observe(keyPaths: [\.name], on: self) { actor, change in actor.note(toldOfSections(change)) })
-            case 1: tokens.append(await sections[0].observe(keyPaths: [\.name], on: self) { actor, change in actor.note(toldOfSections(change)) })
-            case 2: tokens.append(await person.dogs.projectTo.name.observe(on: self) { actor, change in actor.note(toldOfNames(change)) })
-            default: tokens.append(await person.dogs.projectTo.name.observe(keyPaths: ["age"], on: self) { actor, change in actor.note(toldOfNames(change)) })
+            case 0:
+                tokens.append(
+                    await sections.observe(keyPaths: [\.name], on: self) { actor, change in actor.note(toldOfSections(change)) })
+            case 1:
+                tokens.append(
+                    await sections[0].observe(keyPaths: [\.name], on: self) { actor, change in actor.note(toldOfSections(change))
+                    })
+            case 2:
+                tokens.append(
+                    await person.dogs.projectTo.name.observe(on: self) { actor, change in actor.note(toldOfNames(change)) })
+            default:
+                tokens.append(
+                    await person.dogs.projectTo.name.observe(keyPaths: ["age"], on: self) { actor, change in
+                        actor.note(toldOfNames(change))
+                    })
             }
         }
     }
@@ -150,7 +161,8 @@ final class ViewNotificationTests: FileTestCase {
 private func toldOfSections<C: Collection>(_ change: SectionedResultsChange<C>) -> Told {
     switch change {
     case .initial(let sections): .initial(sections.count)
-    case .update(_, let deletions, let insertions, let modifications, _, _): .update(deletions.map(\.section), insertions.map(\.section), modifications.map(\.section))
+    case .update(_, let deletions, let insertions, let modifications, _, _):
+        .update(deletions.map(\.section), insertions.map(\.section), modifications.map(\.section))
     }
 }
 

@@ -1,8 +1,8 @@
 import Foundation
 import RealmSwift
 
-// Every declaration of the API in use, by its name, labels, defaults and result: that this compiles is the proof. What the calls do
-// is shown by other tests.
+// Every declaration of the API in use, by its name, labels, defaults and result: that this compiles is the proof. What the calls
+// do is shown by other tests.
 
 extension Declared {
     class Wraps: Object {
@@ -50,13 +50,16 @@ extension Declared {
         var plain: Int = 3
         lazy var lazyPlain: String = "x"
         var computed: String { "\(int)" }
-        var computedRW: Status { get { st } set { st = newValue } }
+        var computedRW: Status {
+            get { st }
+            set { st = newValue }
+        }
         static let shared = 5
         let constant = "x"
         var closure: (() -> Void)?
         override init() { super.init() }
         convenience init(int: Int, l: [Pet]) { self.init(); self.int = int; self.l.append(objectsIn: l) }
-        deinit { }
+        deinit {}
     }
 
     static func values() throws {
@@ -69,8 +72,14 @@ extension Declared {
             e: String? = v.stringValue, f: Data? = v.dataValue, g: Date? = v.dateValue, h: ObjectId? = v.objectIdValue
         let i: Decimal128? = v.decimal128Value, j: UUID? = v.uuidValue, k: Map<String, AnyRealmValue>? = v.dictionaryValue,
             l: List<AnyRealmValue>? = v.listValue, m: Pet? = v.object(Pet.self), n: DynamicObject? = v.dynamicObject
-        switch v { case .none: break; case .int(let x): _ = x; case let .string(s): _ = s; case .bool, .float, .double, .data,
-            .date, .object, .objectId, .decimal128, .uuid, .dictionary, .list: break }
+        switch v {
+        case .none: break;
+        case .int(let x): _ = x;
+        case let .string(s): _ = s;
+        case .bool, .float, .double, .data,
+            .date, .object, .objectId, .decimal128, .uuid, .dictionary, .list:
+            break
+        }
         if case .int(let x) = v { _ = x }
         _ = (a, b, c, d, e, f, g, h, i, j, k, l, m, n, v == .int(1), Set([v]))
 
@@ -88,16 +97,20 @@ extension Declared {
         d1.negate()
         let neg = -d1
         let dsum: Decimal128 = [d1, d2].reduce(0, +), dmax = [d1, d2].max(), dsort = [d1, d2].sorted()
-        _ = (mn, mx, ex, mag, cmp, dist, adv, dv, dc, sv, st, mm, neg, dsum, dmax, dsort, d1.hashValue, "\(d1)",
-            d1.description)
+        _ = (
+            mn, mx, ex, mag, cmp, dist, adv, dv, dc, sv, st, mm, neg, dsum, dmax, dsort, d1.hashValue, "\(d1)",
+            d1.description
+        )
 
         let o0 = ObjectId(), o1 = ObjectId.generate(), o2 = try ObjectId(string: "507f1f77bcf86cd799439011"),
             o3 = ObjectId(timestamp: Date(), machineId: 3, processId: 4), o4 = ObjectId("507f1f77bcf86cd799439011")
         let ts: Date = o1.timestamp, os: String = o1.stringValue
         _ = (o0 == o1, o0 < o1, o0 <= o2, o3 > o4, o3 >= o4, ts, os, "\(o1)", o1.description, o1.hashValue, [o1, o2].sorted())
 
-        let sd = RealmSwift.SortDescriptor(keyPath: "name"), sd2 = RealmSwift.SortDescriptor(keyPath: "name",
-            ascending: false), sd3 = RealmSwift.SortDescriptor(keyPath: \Pet.name),
+        let sd = RealmSwift.SortDescriptor(keyPath: "name"),
+            sd2 = RealmSwift.SortDescriptor(
+                keyPath: "name",
+                ascending: false), sd3 = RealmSwift.SortDescriptor(keyPath: \Pet.name),
             sd4 = RealmSwift.SortDescriptor(keyPath: \Pet.name, ascending: false)
         let sd5: RealmSwift.SortDescriptor = "name", sd6: RealmSwift.SortDescriptor = sd.reversed(), kp: String = sd.keyPath,
             asc: Bool = sd.ascending
@@ -139,21 +152,46 @@ extension Declared {
             si: Int = r.startIndex, ei: Int = r.endIndex, ia: Int = r.index(after: 0), ib: Int = r.index(before: 1),
             sub: Pet = r[0], sl: Slice<Results<Pet>> = r[0..<1]
         let fr: Results<Pet> = r.freeze(), th: Results<Pet>? = fr.thaw(), isf: Bool = r.isFrozen
-        let x1: SectionedResults<String, Pet> = r.sectioned(by: \.name), x2: SectionedResults<String,
-            Pet> = r.sectioned(by: \.name, ascending: false), x3: SectionedResults<String, Pet> = r.sectioned(by: \.name,
-            sortDescriptors: [RealmSwift.SortDescriptor(keyPath: "name")])
-        let x4: SectionedResults<String, Pet> = r.sectioned(by: { String($0.name.prefix(1)) },
-            sortDescriptors: [RealmSwift.SortDescriptor(keyPath: \Pet.name)]), x5: SectionedResults<Bool,
-            Int> = human.ints.sectioned(by: { $0 > 3 }), x6: SectionedResults<Bool,
-            Int> = human.ints.sectioned(by: { $0 > 3 }, ascending: false), x7: SectionedResults<Int,
-            Pet> = r.sectioned(sortDescriptors: [RealmSwift.SortDescriptor(keyPath: "name")]) { $0.age }
-        let x8: SectionedResults<Status?, Human> = hr.sectioned(by: \.statusOpt), x9: SectionedResults<ObjectId,
-            Pet> = r.sectioned(by: \._id)
+        let x1: SectionedResults<String, Pet> = r.sectioned(by: \.name),
+            x2:
+                SectionedResults<
+                    String,
+                    Pet
+                > = r.sectioned(by: \.name, ascending: false),
+            x3: SectionedResults<String, Pet> = r.sectioned(
+                by: \.name,
+                sortDescriptors: [RealmSwift.SortDescriptor(keyPath: "name")])
+        let
+            x4: SectionedResults<String, Pet> = r.sectioned(
+                by: { String($0.name.prefix(1)) },
+                sortDescriptors: [RealmSwift.SortDescriptor(keyPath: \Pet.name)]),
+            x5:
+                SectionedResults<
+                    Bool,
+                    Int
+                > = human.ints.sectioned(by: { $0 > 3 }),
+            x6:
+                SectionedResults<
+                    Bool,
+                    Int
+                > = human.ints.sectioned(by: { $0 > 3 }, ascending: false),
+            x7:
+                SectionedResults<
+                    Int,
+                    Pet
+                > = r.sectioned(sortDescriptors: [RealmSwift.SortDescriptor(keyPath: "name")]) { $0.age }
+        let x8: SectionedResults<Status?, Human> = hr.sectioned(by: \.statusOpt),
+            x9:
+                SectionedResults<
+                    ObjectId,
+                    Pet
+                > = r.sectioned(by: \._id)
         let t1: NotificationToken = r.observe { (change: RealmCollectionChange<Results<Pet>>) in
             switch change {
             case .initial(let results): _ = results.count
-            case .update(let results, let deletions, let insertions, let modifications): let d: [Int] = deletions
-            _ = (results, d, insertions, modifications)
+            case .update(let results, let deletions, let insertions, let modifications):
+                let d: [Int] = deletions
+                _ = (results, d, insertions, modifications)
             case .error(let error): fatalError("\(error)")
             }
         }
@@ -196,8 +234,10 @@ extension Declared {
         let str: List<String> = List(); str.append("x"); _ = str.joined(separator: ",")
         if let index = l.firstIndex(where: { $0.age == 2 }) { l.remove(at: index) }
         let w: Results<Pet> = l.where { $0.age > 3 }, wi: Results<Pet> = l.filter("age > 3").sorted(byKeyPath: "age")
-        _ = (e, v, vp, sl, total, idx, fi, con, con2, em, sum, o, w, wi, l.description, l == l, l.realm as Any,
-            l.isInvalidated, l.isFrozen, l.freeze(), l.thaw() as Any)
+        _ = (
+            e, v, vp, sl, total, idx, fi, con, con2, em, sum, o, w, wi, l.description, l == l, l.realm as Any,
+            l.isInvalidated, l.isFrozen, l.freeze(), l.thaw() as Any
+        )
     }
 
     static func sets(_ human: Human) {
@@ -209,16 +249,22 @@ extension Declared {
         human.intSet = MutableSet<Int>()
         let v: [Any] = p.value(forKey: "name")
         p.setValue(3, forKey: "age")
-        _ = (b, e, f, c, arr, srt, st, v, s.min() as Int?, s.sum() as Int, p.filter("age > 3"), p.where { $0.age > 3 },
-            p.sorted(by: \.age), s.freeze(), s.description)
+        _ = (
+            b, e, f, c, arr, srt, st, v, s.min() as Int?, s.sum() as Int, p.filter("age > 3"), p.where { $0.age > 3 },
+            p.sorted(by: \.age), s.freeze(), s.description
+        )
         for x in s { print(x) }
         let t = p.observe { (c: RealmCollectionChange<MutableSet<Pet>>) in _ = c }
         _ = t
     }
 
     static func maps(_ human: Human, _ queue: DispatchQueue) {
-        let m: Map<String, Int> = human.intMap, p: Map<String, Pet?> = human.petMap, o: Map<String,
-            String?> = human.stringMapOpt
+        let m: Map<String, Int> = human.intMap, p: Map<String, Pet?> = human.petMap,
+            o:
+                Map<
+                    String,
+                    String?
+                > = human.stringMapOpt
         let c: Int = m.count, k: [String] = m.keys, v: [Int] = m.values, sv: Int? = m["x"], pv: Pet?? = p["x"],
             pv2: Pet? = p["x"] ?? nil, ov: String?? = o["x"]
         m["x"] = 5; m["x"] = nil; o["x"] = .some(nil); o["x"] = "y"; p["x"] = Pet(); p["x"] = nil
@@ -238,9 +284,15 @@ extension Declared {
             a7: Int = p.sum(of: \.age), a8: Int? = p.average(of: \.age), a9: Int? = m.min(), a10: Int? = m.max(),
             a11: Int = m.sum(), a12: Double? = m.average()
         let t = m.observe { (change: RealmMapChange<Map<String, Int>>) in
-            switch change { case .initial(let m): _ = m; case .update(let m, let deletions, let insertions,
-                let modifications): let d: [String] = deletions
-            _ = (m, d, insertions, modifications); case .error(let e): print(e) }
+            switch change {
+            case .initial(let m): _ = m;
+            case .update(
+                let m, let deletions, let insertions,
+                let modifications):
+                let d: [String] = deletions
+                _ = (m, d, insertions, modifications);
+            case .error(let e): print(e)
+            }
         }
         let t2 = p.observe(keyPaths: ["age"], on: queue) { _ in }
         for e in m { let e: SingleMapEntry<String, Int> = e; let k: String = e.key; let v: Int = e.value; _ = (k, v) }
@@ -252,8 +304,10 @@ extension Declared {
         let fr: Map<String, Int> = m.freeze(), th: Map<String, Int>? = fr.thaw()
         human.intMap = Map<String, Int>()
         _ = (c, k, v, sv, pv, pv2, ov, ok, vk, vkp, cw, cw2, f, w, s, s2, s3, s4, s5, s6, a1, a2, a3, a4)
-        _ = (a5, a6, a7, a8, a9, a10, a11, a12, t, t2, dict, dict2, kvs, fr, th, m.realm as Any, m.isInvalidated, m.isFrozen,
-            m.description, m == m)
+        _ = (
+            a5, a6, a7, a8, a9, a10, a11, a12, t, t2, dict, dict2, kvs, fr, th, m.realm as Any, m.isInvalidated, m.isFrozen,
+            m.description, m == m
+        )
         let mapped = m.map { "\($0.key)\($0.value)" }, filtered = m.filter { $0.value > 2 },
             sortedE = m.sorted { $0.key < $1.key }
         _ = (mapped, filtered, sortedE)

@@ -1,8 +1,8 @@
 import Foundation
 import RealmSwift
 
-// Every declaration of the API in use, by its name, labels, defaults and result: that this compiles is the proof. What the calls do
-// is shown by other tests.
+// Every declaration of the API in use, by its name, labels, defaults and result: that this compiles is the proof. What the calls
+// do is shown by other tests.
 
 extension Declared {
     static func realmsAndOpening(_ queue: DispatchQueue) throws {
@@ -16,8 +16,13 @@ extension Declared {
         let f1: (Realm.Configuration, DispatchQueue?) throws -> Realm = Realm.init(configuration:queue:)
         let f2: (URL) throws -> Realm = Realm.init(fileURL:)
         _ = (f1, f2)
-        let task: Realm.AsyncOpenTask = Realm.asyncOpen(configuration: c, callbackQueue: .main) { (result: Result<Realm,
-            Swift.Error>) in
+        let task: Realm.AsyncOpenTask = Realm.asyncOpen(configuration: c, callbackQueue: .main) {
+            (
+                result: Result<
+                    Realm,
+                    Swift.Error
+                >
+            ) in
             switch result {
             case .success(let realm): print(realm.isEmpty)
             case .failure(let error): print(error.localizedDescription)
@@ -30,7 +35,9 @@ extension Declared {
             if case let .success(realm) = result { print(realm) }
         }
         let behaviour: Realm.OpenBehavior = .never
-        switch behaviour { case .never, .always, .once: break }
+        switch behaviour {
+        case .never, .always, .once: break
+        }
         let schema: Schema = realm.schema
         let configuration: Realm.Configuration = realm.configuration
         let empty: Bool = realm.isEmpty
@@ -45,13 +52,18 @@ extension Declared {
         let pet: Pet = realm.freeze(Pet()), pet2: Pet? = realm.thaw(Pet())
         let fc: Results<Pet> = realm.freeze(realm.objects(Pet.self))
         let block: NotificationBlock = { (notification: Realm.Notification, realm: Realm) in
-            switch notification { case .didChange: print("d", realm); case .refreshRequired: break }
+            switch notification {
+            case .didChange: print("d", realm);
+            case .refreshRequired: break
+            }
         }
         let token: NotificationToken = realm.observe(block)
         token.invalidate()
         let raw: String = Realm.Notification.didChange.rawValue
-        _ = (schema, configuration, empty, inWrite, performing, auto, refreshed, frozen, fr, th, pet, pet2, fc, raw,
-            realm == fr, realm != fr)
+        _ = (
+            schema, configuration, empty, inWrite, performing, auto, refreshed, frozen, fr, th, pet, pet2, fc, raw,
+            realm == fr, realm != fr
+        )
     }
 
     @MainActor static func realmsOfTheMainActor() async throws {
@@ -72,14 +84,19 @@ extension Declared {
     }
 
     static func configurations() {
-        var c = Realm.Configuration(fileURL: URL(fileURLWithPath: "/x"), inMemoryIdentifier: nil, encryptionKey: nil,
+        var c = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: "/x"), inMemoryIdentifier: nil, encryptionKey: nil,
             readOnly: false, schemaVersion: 0, migrationBlock: nil, deleteRealmIfMigrationNeeded: false,
-                                    shouldCompactOnLaunch: nil, objectTypes: nil, seedFilePath: nil)
+            shouldCompactOnLaunch: nil, objectTypes: nil, seedFilePath: nil)
         c = Realm.Configuration()
         c = Realm.Configuration(inMemoryIdentifier: "x")
         c = Realm.Configuration(fileURL: URL(string: "/x"), readOnly: true)
-        c = Realm.Configuration(schemaVersion: 2, migrationBlock: { migration,
-            oldSchemaVersion in if oldSchemaVersion < 2 { _ = migration } })
+        c = Realm.Configuration(
+            schemaVersion: 2,
+            migrationBlock: {
+                migration,
+                oldSchemaVersion in if oldSchemaVersion < 2 { _ = migration }
+            })
         c = Realm.Configuration(shouldCompactOnLaunch: { totalBytes, usedBytes in
             let oneHundredMB = 100 * 1024 * 1024
             return (totalBytes > oneHundredMB) && (Double(usedBytes) / Double(totalBytes)) < 0.5
@@ -102,12 +119,14 @@ extension Declared {
 
     static func transactions(_ realm: Realm, _ tokens: [NotificationToken]) throws {
         try realm.write { realm.deleteAll() }
-        try realm.write(withoutNotifying: tokens) { }
+        try realm.write(withoutNotifying: tokens) {}
         let r: Int = try realm.write { return 5 }
-        let p: Pet = try realm.write { let p = Pet(); realm.add(p); return p }
+        let p: Pet = try realm.write {
+            let p = Pet(); realm.add(p); return p
+        }
         try realm.write { realm.create(Pet.self) }
         try realm.write { _ = 3 }
-        let block: (() throws -> Void) = { }
+        let block: (() throws -> Void) = {}
         try realm.write(block)
         let block2 = { realm.deleteAll() }
         try realm.write(block2)
@@ -118,8 +137,12 @@ extension Declared {
         realm.cancelWrite()
         realm.writeAsync { realm.deleteAll() }
         realm.writeAsync({ realm.deleteAll() }, onComplete: { (error: Swift.Error?) in print(error as Any) })
-        realm.writeAsync { realm.deleteAll() } onComplete: { error in if let error { print(error) } }
-        let id: AsyncTransactionId = realm.writeAsync { }
+        realm.writeAsync {
+            realm.deleteAll()
+        } onComplete: { error in
+            if let error { print(error) }
+        }
+        let id: AsyncTransactionId = realm.writeAsync {}
         realm.beginAsyncWrite { realm.commitAsyncWrite() }
         let id2: AsyncTransactionId = realm.beginAsyncWrite {
             realm.commitAsyncWrite(allowGrouping: true) { error in print(error as Any) }
@@ -132,7 +155,9 @@ extension Declared {
 
     static func addingAndDeleting(_ realm: Realm, _ human: Human) {
         let policy: Realm.UpdatePolicy = .modified
-        switch policy { case .error, .modified, .all: break }
+        switch policy {
+        case .error, .modified, .all: break
+        }
         let raw: Int = Realm.UpdatePolicy.all.rawValue
         realm.add(human); realm.add(human, update: .error); realm.add(human, update: .all)
         realm.add([human]); realm.add([human], update: .modified); realm.add(Set([human]))
@@ -194,7 +219,7 @@ extension Declared {
         _ = list as Any
         func take(@ThreadSafe _ person: Human?) { person?.name = "x" }
         take(human)
-        class Holder { @ThreadSafe var pet: Pet?; @ThreadSafe var results: Results<Pet>? ; init(p: Pet) { pet = p } }
+        class Holder { @ThreadSafe var pet: Pet?; @ThreadSafe var results: Results<Pet>?; init(p: Pet) { pet = p } }
         let wrapper: ThreadSafe<Human> = ThreadSafe(wrappedValue: human)
         safe2 = nil
         _ = (c, d, e, f, g, v, inv, ra, rb, safe2 as Any, wrapper.wrappedValue as Any)
@@ -238,8 +263,12 @@ extension Declared {
         let any: Any? = h["name"], v: Any? = h.value(forKey: "name"), vp: Any? = h.value(forKeyPath: "partner.name")
         h.setValue("x", forKey: "name"); h.setValue("x", forKeyPath: "partner.name"); h.setValue(nil, forKey: "intOpt")
         let dl: RealmSwift.List<DynamicObject> = h.dynamicList("pets"),
-            ds: MutableSet<DynamicObject> = h.dynamicMutableSet("petSet"), dm: Map<String,
-            DynamicObject?> = h.dynamicMap("petMap")
+            ds: MutableSet<DynamicObject> = h.dynamicMutableSet("petSet"),
+            dm:
+                Map<
+                    String,
+                    DynamicObject?
+                > = h.dynamicMap("petMap")
         let same: Bool = h.isSameObject(as: b), same2: Bool = h.isSameObject(as: nil), same3: Bool = s.isSameObject(as: c)
         let fr: Bool = h.isFrozen, f: Human = h.freeze(), t: Human? = f.thaw(), sf: Street = s.freeze(),
             st: Street? = sf.thaw()
@@ -248,9 +277,11 @@ extension Declared {
         let eq: Bool = a == b, hv: Int = a.hashValue, ident: Bool = a === b
         let cls: AnyClass = type(of: h)
         let id: UInt64 = Pet().id
-        _ = (realm, os, inv, desc, cn, inc, pk, ig, ix, pm, any, v, vp, dl, ds, dm, same, same2, same3, fr, f, t, sf, st, sl,
+        _ = (
+            realm, os, inv, desc, cn, inc, pk, ig, ix, pm, any, v, vp, dl, ds, dm, same, same2, same3, fr, f, t, sf, st, sl,
             eq, hv, ident, cls, id, s.objectSchema, s.realm as Any, s.isInvalidated, Street.isEmbedded(), Street.className(),
-            Street.ignoredProperties(), Street.propertiesMapping())
+            Street.ignoredProperties(), Street.propertiesMapping()
+        )
         let dyn = DynamicObject()
         let x: Any? = dyn["x"]; let y: Any? = dyn.name; dyn.name = "s"; dyn["name"] = 5
         _ = (x, y)

@@ -1,7 +1,8 @@
 import Foundation
 import RealmSwift
 
-// Models of an imagined application about books and their readers, written as such code is: nothing here knows that it runs on Linux.
+// Models of an imagined application about books and their readers, written as such code is: nothing here knows that it runs on
+// Linux.
 
 typealias ISBN = String
 

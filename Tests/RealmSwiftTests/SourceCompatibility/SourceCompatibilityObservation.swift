@@ -19,34 +19,41 @@ private final class ShelfModel {
     deinit {}
 
     func start(_ shelf: Shelf, _ reader: ReaderView) {
-        tokens.append(realm.observe { [weak self] notification, realm in self?.events.append("realm \(notification == .didChange) \(realm.isEmpty)") })
-        tokens.append(books.observe { [weak self] (changes: RealmCollectionChange) in
-            switch changes {
-            case .initial: self?.events.append("books")
-            case .update(let books, deletions: let deletions, insertions: let insertions, modifications: let modifications):
-                self?.events.append("books \(books.count) \(deletions) \(insertions) \(modifications)")
-            case .error(let error): fatalError("\(error)")
-            }
-        })
+        tokens.append(
+            realm.observe { [weak self] notification, realm in
+                self?.events.append("realm \(notification == .didChange) \(realm.isEmpty)")
+            })
+        tokens.append(
+            books.observe { [weak self] (changes: RealmCollectionChange) in
+                switch changes {
+                case .initial: self?.events.append("books")
+                case .update(let books, deletions: let deletions, insertions: let insertions, modifications: let modifications):
+                    self?.events.append("books \(books.count) \(deletions) \(insertions) \(modifications)")
+                case .error(let error): fatalError("\(error)")
+                }
+            })
         tokens.append(books.observe(keyPaths: ["title"]) { [weak self] _ in self?.events.append("titles") })
         tokens.append(books.observe(keyPaths: [\Book.pages, \Book.author?.lastName], on: .main) { _ in })
         tokens.append(shelf.books.observe(on: .main) { (_: RealmCollectionChange<RealmSwift.List<Book>>) in })
         tokens.append(shelf.marks.observe { (_: RealmCollectionChange<MutableSet<String>>) in })
-        tokens.append(shelf.loans.observe { (change: RealmMapChange<Map<String, Reader?>>) in
-            switch change {
-            case .initial(let map): _ = map.count
-            case .update(let map, deletions: let deletions, insertions: let insertions, modifications: let modifications): _ = (map.count, deletions + insertions + modifications)
-            case .error: break
-            }
-        })
+        tokens.append(
+            shelf.loans.observe { (change: RealmMapChange<Map<String, Reader?>>) in
+                switch change {
+                case .initial(let map): _ = map.count
+                case .update(let map, deletions: let deletions, insertions: let insertions, modifications: let modifications):
+                    _ = (map.count, deletions + insertions + modifications)
+                case .error: break
+                }
+            })
         tokens.append(AnyRealmCollection(shelf.books).observe { _ in })
-        tokens.append(shelf.observe { (change: ObjectChange<Shelf>) in
-            switch change {
-            case .change(let shelf, let properties): _ = (shelf.label, properties.map { ($0.name, $0.oldValue, $0.newValue) })
-            case .deleted: break
-            case .error(let error): _ = error.localizedDescription
-            }
-        })
+        tokens.append(
+            shelf.observe { (change: ObjectChange<Shelf>) in
+                switch change {
+                case .change(let shelf, let properties): _ = (shelf.label, properties.map { ($0.name, $0.oldValue, $0.newValue) })
+                case .deleted: break
+                case .error(let error): _ = error.localizedDescription
+                }
+            })
         tokens.append(shelf.observe(keyPaths: ["label", "books.title"]) { (_: ObjectChange<Shelf>) in })
         tokens.append(shelf.observe(keyPaths: [\Shelf.label], on: DispatchQueue.main) { (_: ObjectChange<Shelf>) in })
         if let place = shelf.place { tokens.append(place.observe { (_: ObjectChange<ShelfPlace>) in }) }
@@ -75,7 +82,9 @@ private func changeTitle(_ configuration: Realm.Configuration) async throws -> [
     }
     let model = ShelfModel(realm: realm)
     model.start(shelf, ReaderView(projecting: reader))
-    for _ in 0..<500 where !(model.events.contains("books") && model.events.contains("titles")) { try await Task.sleep(for: .milliseconds(10)) }
+    for _ in 0..<500 where !(model.events.contains("books") && model.events.contains("titles")) {
+        try await Task.sleep(for: .milliseconds(10))
+    }
     try realm.write { shelf.books[0].title = "x" }
     for _ in 0..<500 where !model.events.contains("books 1 [] [] [0]") { try await Task.sleep(for: .milliseconds(10)) }
     model.stop()
@@ -93,14 +102,16 @@ private actor Watcher {
         tokens.append(await realm.objects(Book.self).observe(keyPaths: [\Book.title], on: self) { _, _ in })
         tokens.append(await shelf.books.observe(keyPaths: ["title"], on: self) { _, _ in })
         tokens.append(await shelf.observe(on: self) { (_: isolated Watcher, _: ObjectChange<Shelf>) in })
-        tokens.append(await shelf.observe(keyPaths: [\Shelf.label], on: self) { (_: isolated Watcher, _: ObjectChange<Shelf>) in })
+        tokens.append(
+            await shelf.observe(keyPaths: [\Shelf.label], on: self) { (_: isolated Watcher, _: ObjectChange<Shelf>) in })
         tokens.append(await shelf.loans.observe(on: self) { _, _ in })
     }
 
     private func add(_ change: RealmCollectionChange<Results<Book>>) {
         switch change {
         case .initial: seen.append("initial")
-        case .update(_, let deletions, let insertions, let modifications): seen.append("\(deletions) \(insertions) \(modifications)")
+        case .update(_, let deletions, let insertions, let modifications):
+            seen.append("\(deletions) \(insertions) \(modifications)")
         case .error: seen.append("error")
         }
     }

@@ -11,9 +11,11 @@ private final class LibraryStore {
     lazy var realm: Realm = try! Realm(configuration: configuration)
 
     init(url: URL) {
-        var configuration = Realm.Configuration(fileURL: url, inMemoryIdentifier: nil, encryptionKey: nil, readOnly: false, schemaVersion: 1, migrationBlock: nil,
-                                                deleteRealmIfMigrationNeeded: false, shouldCompactOnLaunch: { total, used in total > 100 << 20 && Double(used) / Double(total) < 0.5 },
-                                                objectTypes: Library.classes, seedFilePath: nil)
+        var configuration = Realm.Configuration(
+            fileURL: url, inMemoryIdentifier: nil, encryptionKey: nil, readOnly: false, schemaVersion: 1, migrationBlock: nil,
+            deleteRealmIfMigrationNeeded: false,
+            shouldCompactOnLaunch: { total, used in total > 100 << 20 && Double(used) / Double(total) < 0.5 },
+            objectTypes: Library.classes, seedFilePath: nil)
         configuration.maximumNumberOfActiveVersions = 50
         self.configuration = configuration
     }
@@ -48,7 +50,9 @@ private actor Counter {
     }
 
     func titles() -> [String] { realm.objects(Book.self).sorted(by: \.title).map(\.title) }
-    func rename(_ isbn: String, to title: String) async throws { try await realm.asyncWrite { realm.object(ofType: Book.self, forPrimaryKey: isbn)?.title = title } }
+    func rename(_ isbn: String, to title: String) async throws {
+        try await realm.asyncWrite { realm.object(ofType: Book.self, forPrimaryKey: isbn)?.title = title }
+    }
     func title(of reference: ThreadSafeReference<Book>) -> String? { realm.resolve(reference)?.title }
     func close() { realm = nil }
 }
@@ -108,7 +112,8 @@ final class SourceCompatibilityRealmTests: XCTestCase {
 
     func testOpeningInTheBackgroundAndWritingLater() throws {
         let scratch = ScratchDirectory(), queue = DispatchQueue(label: "library")
-        let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("a.realm")), schemaVersion: 1, objectTypes: Library.classes)
+        let configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: scratch.file("a.realm")), schemaVersion: 1, objectTypes: Library.classes)
         let opened = expectation(description: "opened"), written = expectation(description: "written")
         let task = Realm.asyncOpen(configuration: configuration, callbackQueue: queue) { result in
             switch result {
@@ -154,11 +159,14 @@ final class SourceCompatibilityRealmTests: XCTestCase {
 
     func testValuesAcrossThreads() throws {
         let scratch = ScratchDirectory()
-        let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("a.realm")), objectTypes: Library.classes)
+        let configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: scratch.file("a.realm")), objectTypes: Library.classes)
         let realm = try Realm(configuration: configuration)
         try realm.write { realm.add(Book(value: ["isbn": "1", "title": "Cosmos"])) }
         @ThreadSafe var book = realm.objects(Book.self).first
-        let references = (ThreadSafeReference(to: realm.objects(Book.self)), ThreadSafeReference(to: realm.objects(Book.self)[0].ratings))
+        let references = (
+            ThreadSafeReference(to: realm.objects(Book.self)), ThreadSafeReference(to: realm.objects(Book.self)[0].ratings)
+        )
         let done = expectation(description: "done"), boxed = _book
         DispatchQueue(label: "other").async {
             do {

@@ -6,7 +6,10 @@ import XCTest
 
 private func everything<C: RealmCollection>(_ collection: C) throws -> [Any?] where C.Element: Object {
     let first: C.Element? = collection.first, last: C.Element? = collection.last
-    var seen: [Any?] = [collection.realm, collection.isInvalidated, collection.count, collection.description, first, last, collection.startIndex, collection.endIndex]
+    var seen: [Any?] = [
+        collection.realm, collection.isInvalidated, collection.count, collection.description, first, last, collection.startIndex,
+        collection.endIndex,
+    ]
     if let first {
         seen.append(collection.index(of: first))
         seen.append(collection[0].isSameObject(as: first))
@@ -40,38 +43,55 @@ private func everything<C: RealmCollection>(_ collection: C) throws -> [Any?] wh
 
 private func books<C: RealmCollection>(_ books: C) -> [Any?] where C.Element == Book {
     [
-        books.min(of: \.pages), books.max(of: \.published), books.sum(of: \.price), books.average(of: \.pages), books.sorted(byKeyPath: "title", ascending: true).count,
-        books.sorted(by: \.title, ascending: false).count, books.distinct(by: [\Book.title, \Book.pages]).count, books.where { $0.pages > 1 }.count,
-        books.sectioned(by: \.lent).count, books.sectioned(by: \.lent, sortDescriptors: [SortDescriptor(keyPath: \Book.lent)]).count,
+        books.min(of: \.pages), books.max(of: \.published), books.sum(of: \.price), books.average(of: \.pages),
+        books.sorted(byKeyPath: "title", ascending: true).count,
+        books.sorted(by: \.title, ascending: false).count, books.distinct(by: [\Book.title, \Book.pages]).count,
+        books.where { $0.pages > 1 }.count,
+        books.sectioned(by: \.lent).count,
+        books.sectioned(by: \.lent, sortDescriptors: [SortDescriptor(keyPath: \Book.lent)]).count,
         books.sectioned(by: { $0.lent }, sortDescriptors: [SortDescriptor(keyPath: "lent")]).count,
     ]
 }
 
 private func numbers<C: RealmCollection>(_ numbers: C) -> [Any?] where C.Element == Float {
     let mean: Double? = numbers.average()
-    return [numbers.min(), numbers.max(), numbers.sum(), mean, numbers.sorted(ascending: true).count, numbers.distinct().count, numbers.sectioned(by: { $0 > 4 }, ascending: true).count]
+    return [
+        numbers.min(), numbers.max(), numbers.sum(), mean, numbers.sorted(ascending: true).count, numbers.distinct().count,
+        numbers.sectioned(by: { $0 > 4 }, ascending: true).count,
+    ]
 }
 
 private func values<M: RealmKeyedCollection>(_ map: M) -> [Any?] where M.Key == String, M.Value == String {
     let keys: [String] = map.keys, values: [String] = map.values
     return [
-        keys, values, map.count, map.realm, map.isInvalidated, map.description, map["de"], map.value(forKey: "de"), map.value(forKeyPath: "de"), map.contains { $0 == $1 },
+        keys, values, map.count, map.realm, map.isInvalidated, map.description, map["de"], map.value(forKey: "de"),
+        map.value(forKeyPath: "de"), map.contains { $0 == $1 },
         map.sorted(ascending: true).count, map.isFrozen, map.freeze().count, map.freeze().thaw()?.count,
     ]
 }
 
 private func people<M: RealmKeyedCollection>(_ map: M) -> [Any?] where M.Key == String, M.Value == Reader? {
-    let minimum: Int? = map.min(ofProperty: "number"), maximum: Int? = map.max(ofProperty: "number"), sum: Int = map.sum(ofProperty: "number"), mean: Double? = map.average(ofProperty: "number")
+    let minimum: Int? = map.min(ofProperty: "number"), maximum: Int? = map.max(ofProperty: "number"),
+        sum: Int = map.sum(ofProperty: "number"), mean: Double? = map.average(ofProperty: "number")
     return [
-        minimum, maximum, sum, mean, map.min(of: \.number), map.max(of: \.number), map.sum(of: \.number), map.average(of: \.number), map.filter(NSPredicate(value: true)).count,
-        map.where { $0.name == "Bo" }.count, map.sorted(byKeyPath: "name", ascending: false).count, map.sorted(by: [SortDescriptor(keyPath: "name")]).count,
+        minimum, maximum, sum, mean, map.min(of: \.number), map.max(of: \.number), map.sum(of: \.number),
+        map.average(of: \.number), map.filter(NSPredicate(value: true)).count,
+        map.where { $0.name == "Bo" }.count, map.sorted(byKeyPath: "name", ascending: false).count,
+        map.sorted(by: [SortDescriptor(keyPath: "name")]).count,
         map.sorted(by: \.name, ascending: true).count,
     ]
 }
 
-private func sections<S: RealmSectionedResult>(_ sections: S) -> [Any?] { [sections.count, sections.realm, sections.isInvalidated, sections.isFrozen, sections.freeze().count, sections.freeze().thaw()?.count] }
+private func sections<S: RealmSectionedResult>(_ sections: S) -> [Any?] {
+    [
+        sections.count, sections.realm, sections.isInvalidated, sections.isFrozen, sections.freeze().count,
+        sections.freeze().thaw()?.count,
+    ]
+}
 
-private func confined<T: ThreadConfined>(_ value: T) -> [Any?] { [value.realm, value.isInvalidated, value.isFrozen, value.freeze(), value.freeze().thaw()] }
+private func confined<T: ThreadConfined>(_ value: T) -> [Any?] {
+    [value.realm, value.isInvalidated, value.isFrozen, value.freeze(), value.freeze().thaw()]
+}
 
 /// Constraints as libraries on top of this one write them.
 private protocol Repository {
@@ -111,7 +131,8 @@ final class SourceCompatibilitySignatures: XCTestCase {
         let shelf = Shelf(label: "x")
         try realm.write {
             realm.add(shelf)
-            shelf.books.append(Book(value: ["isbn": "1", "pages": 3, "ratings": [1, 5], "translations": ["de": "a"]] as [String: Any]))
+            shelf.books.append(
+                Book(value: ["isbn": "1", "pages": 3, "ratings": [1, 5], "translations": ["de": "a"]] as [String: Any]))
             shelf.loans["b"] = Reader(value: [2, "Bo"] as [Any])
         }
         try repository.save(Book(value: ["isbn": "2", "pages": 5] as [String: Any]))
@@ -143,7 +164,9 @@ final class SourceCompatibilitySignatures: XCTestCase {
     func testTheAlgorithmsOfTheStandardLibrary() throws {
         let realm = try Realm(configuration: Library.configuration(name))
         try realm.write {
-            for (isbn, pages) in [("1", 30), ("2", 10), ("3", 20)] { realm.create(Book.self, value: ["isbn": isbn, "pages": pages, "title": "t" + isbn] as [String: Any]) }
+            for (isbn, pages) in [("1", 30), ("2", 10), ("3", 20)] {
+                realm.create(Book.self, value: ["isbn": isbn, "pages": pages, "title": "t" + isbn] as [String: Any])
+            }
         }
         let books = realm.objects(Book.self)
         XCTAssertEqual(books.sorted { $0.pages < $1.pages }.map(\.isbn), ["2", "3", "1"])

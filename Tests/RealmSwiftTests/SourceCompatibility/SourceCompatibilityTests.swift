@@ -2,19 +2,28 @@ import Foundation
 import RealmSwift
 import XCTest
 
-/// Code of an application as it is written for Apple systems: that it compiles is the first half of the proof, that it does what it
-/// says the second.
+/// Code of an application as it is written for Apple systems: that it compiles is the first half of the proof, that it does what
+/// it says the second.
 final class SourceCompatibilityTests: XCTestCase {
     private func makeLibrary() throws -> Realm {
         let realm = try Realm(configuration: Library.configuration(name))
         let le = Author(value: ["firstName": "Ursula", "lastName": "Le Guin"])
-        let dispossessed = Book(value: ["isbn": "1", "title": "The Dispossessed", "genre": Genre.novel, "price": 9.5, "pages": 341, "author": le, "stars": Stars.three,
-                                        "chapters": [PageRange(first: 1, last: 20), "21-40"], "ratings": [5, 4.5], "translations": ["de": "Planet der Habenichtse"]] as [String: Any])
-        let cosmos = Book(value: ["isbn": "2", "title": "Cosmos", "genre": "science", "price": "12.25", "pages": 396, "lent": true, "progress": 40] as [String: Any])
+        let dispossessed = Book(
+            value: [
+                "isbn": "1", "title": "The Dispossessed", "genre": Genre.novel, "price": 9.5, "pages": 341, "author": le,
+                "stars": Stars.three,
+                "chapters": [PageRange(first: 1, last: 20), "21-40"], "ratings": [5, 4.5],
+                "translations": ["de": "Planet der Habenichtse"],
+            ] as [String: Any])
+        let cosmos = Book(
+            value: [
+                "isbn": "2", "title": "Cosmos", "genre": "science", "price": "12.25", "pages": 396, "lent": true, "progress": 40,
+            ] as [String: Any])
         let shelf = Shelf(label: "A")
         shelf.books.append(objectsIn: [dispossessed, cosmos])
         shelf.place = ShelfPlace(value: ["room": "north", "row": 3, "point": MapPoint(52.5, 13.4)] as [String: Any])
-        let ann = Reader(value: [1, "Ann"] as [Any]), bo = Reader(value: ["number": 2, "name": "Bo", "mentor": ann] as [String: Any])
+        let ann = Reader(value: [1, "Ann"] as [Any]),
+            bo = Reader(value: ["number": 2, "name": "Bo", "mentor": ann] as [String: Any])
         shelf.loans["2"] = bo
         bo.borrowed.append(cosmos)
         try realm.write {
@@ -29,7 +38,9 @@ final class SourceCompatibilityTests: XCTestCase {
         XCTAssertEqual(realm.objects(Book.self).count, 2)
 
         // Lookups
-        guard let cosmos = realm.object(ofType: Book.self, forPrimaryKey: "2"), let bo = realm.object(ofType: Reader.self, forPrimaryKey: 2) else { return XCTFail("missing") }
+        guard let cosmos = realm.object(ofType: Book.self, forPrimaryKey: "2"),
+            let bo = realm.object(ofType: Reader.self, forPrimaryKey: 2)
+        else { return XCTFail("missing") }
         XCTAssertNil(realm.object(ofType: Reader.self, forPrimaryKey: 99))
         XCTAssertEqual(cosmos.progress, Percentage(40))
         XCTAssertEqual(cosmos.shelves.first?.label, "A")
@@ -101,9 +112,15 @@ final class SourceCompatibilityTests: XCTestCase {
         XCTAssertEqual(books.filter(NSPredicate(format: "author.lastName BEGINSWITH[c] %@", "le")).count, 1)
         XCTAssertEqual(books.filter(NSPredicate(format: "%K == %@", "isbn", "2")).count, 1)
         XCTAssertEqual(books.filter(NSPredicate(format: "isbn IN %@", argumentArray: [["1", "2"]])).count, 2)
-        XCTAssertEqual(books.filter(NSCompoundPredicate(type: .or, subpredicates: [NSPredicate(format: "lent == YES"), NSPredicate(format: "pages < 100")])).count, 1)
+        XCTAssertEqual(
+            books.filter(
+                NSCompoundPredicate(
+                    type: .or, subpredicates: [NSPredicate(format: "lent == YES"), NSPredicate(format: "pages < 100")])
+            ).count, 1)
         XCTAssertEqual(realm.objects(Shelf.self).filter("ANY books.title CONTAINS 'os' AND label == 'A'").count, 1)
-        XCTAssertEqual(realm.objects(Shelf.self).filter("SUBQUERY(books, $book, $book.lent == true AND $book.pages > 1).@count > 0").count, 1)
+        XCTAssertEqual(
+            realm.objects(Shelf.self).filter("SUBQUERY(books, $book, $book.lent == true AND $book.pages > 1).@count > 0").count, 1
+        )
         XCTAssertEqual(realm.objects(Reader.self).filter("mentor == nil").count, 1)
         XCTAssertEqual(books.index(matching: NSPredicate(format: "lent == true")), 1)
         XCTAssertEqual(books.index(matching: "lent == %@", true), 1)
@@ -114,7 +131,9 @@ final class SourceCompatibilityTests: XCTestCase {
         let books = realm.objects(Book.self)
         XCTAssertEqual(books.sorted(byKeyPath: "pages", ascending: false).first?.title, "Cosmos")
         XCTAssertEqual(books.sorted(by: \.title).map(\.isbn), ["2", "1"])
-        XCTAssertEqual(books.sorted(by: [SortDescriptor(keyPath: "lent"), SortDescriptor(keyPath: \Book.title, ascending: false)]).map(\.isbn), ["1", "2"])
+        XCTAssertEqual(
+            books.sorted(by: [SortDescriptor(keyPath: "lent"), SortDescriptor(keyPath: \Book.title, ascending: false)]).map(
+                \.isbn), ["1", "2"])
         XCTAssertEqual(books.distinct(by: ["genre"]).count, 2)
         XCTAssertEqual(books.distinct(by: [\Book.lent]).count, 2)
         let total: Int = books.sum(ofProperty: "pages")
@@ -129,7 +148,8 @@ final class SourceCompatibilityTests: XCTestCase {
         XCTAssertEqual(ratings.max(), 5)
         XCTAssertEqual(Array(ratings.sorted(ascending: true)), [4.5, 5])
 
-        let sections: SectionedResults<String, Book> = books.sectioned(by: { String($0.title.first!) }, sortDescriptors: [SortDescriptor(keyPath: "title")])
+        let sections: SectionedResults<String, Book> = books.sectioned(
+            by: { String($0.title.first!) }, sortDescriptors: [SortDescriptor(keyPath: "title")])
         for section in sections {
             let letter: String = section.key
             XCTAssertTrue(section.allSatisfy { $0.title.hasPrefix(letter) })
@@ -161,11 +181,14 @@ final class SourceCompatibilityTests: XCTestCase {
         for entry in shelf.loans { XCTAssertEqual(entry.value?.name, "Bo") }
         switch shelf.notes {
         case .dictionary(let map): XCTAssertEqual(map["who"]?.listValue?[0].stringValue, "Ann")
-        case .none, .int, .bool, .float, .double, .string, .data, .date, .object, .objectId, .decimal128, .uuid, .list: XCTFail("no dictionary")
+        case .none, .int, .bool, .float, .double, .string, .data, .date, .object, .objectId, .decimal128, .uuid, .list:
+            XCTFail("no dictionary")
         }
         let erased: AnyRealmCollection<Book> = AnyRealmCollection(shelf.books)
         XCTAssertEqual(erased.count, 2)
-        func total<C: RealmCollection>(_ collection: C) -> Int where C.Element == Book { collection.sum(of: \.pages).hashValue == 0 ? 0 : Int(collection.sum(of: \.pages)) }
+        func total<C: RealmCollection>(_ collection: C) -> Int where C.Element == Book {
+            collection.sum(of: \.pages).hashValue == 0 ? 0 : Int(collection.sum(of: \.pages))
+        }
         XCTAssertEqual(total(shelf.books), total(realm.objects(Book.self).filter("isbn != '3'")))
         let titles = (shelf.books.value(forKey: "title") as Any) as? [String]
         XCTAssertEqual(titles, ["Cosmos", "The Dispossessed"])
@@ -249,7 +272,9 @@ final class SourceCompatibilityTests: XCTestCase {
         XCTAssertEqual(views[0].shoutedName, "ANN")
         XCTAssertNil(views[0].room)
         try realm.write { views[0].name = "Eve" }
-        XCTAssertEqual(realm.objects(Reader.self).where { $0.number == 1 }.map { ReaderSnapshot($0) }.first, ReaderSnapshot(realm.object(ofType: Reader.self, forPrimaryKey: 1)!))
+        XCTAssertEqual(
+            realm.objects(Reader.self).where { $0.number == 1 }.map { ReaderSnapshot($0) }.first,
+            ReaderSnapshot(realm.object(ofType: Reader.self, forPrimaryKey: 1)!))
         let detached = Reader(value: realm.object(ofType: Reader.self, forPrimaryKey: 1)!)
         XCTAssertNil(detached.realm)
         XCTAssertEqual(detached.name, "Eve")
@@ -263,7 +288,9 @@ final class SourceCompatibilityTests: XCTestCase {
         XCTAssertTrue(frozen.isFrozen && frozen.books.isFrozen)
         XCTAssertEqual(frozen.thaw()?.label, "A")
         XCTAssertEqual(realm.freeze().objects(Book.self).count, 2)
-        let librarian = try realm.write { realm.create(Librarian.self, value: ["number": 5, "name": "Li", "desk": "front"], update: .all) }
+        let librarian = try realm.write {
+            realm.create(Librarian.self, value: ["number": 5, "name": "Li", "desk": "front"], update: .all)
+        }
         XCTAssertEqual(librarian.desk, "front")
         XCTAssertEqual(realm.objects(Reader.self).count, 2)
     }

@@ -7,7 +7,8 @@ final class TypedQueryFormTests: XCTestCase {
     func testEveryFormOfAConditionIsFoundByTheCompilerAndRuns() throws {
         let realm = try Realm(configuration: .init(inMemoryIdentifier: name, objectTypes: Declared.classes))
         try realm.write {
-            realm.create(Declared.Human.self, value: ["id": "x", "name": "x", "pets": [["name": "x", "age": 5]]] as [String: Any])
+            realm.create(
+                Declared.Human.self, value: ["id": "x", "name": "x", "pets": [["name": "x", "age": 5]]] as [String: Any])
             realm.create(Declared.Human.self, value: ["id": "y", "name": "y"])
         }
         XCTAssertGreaterThan(run(realm), 200)
@@ -142,10 +143,11 @@ final class TypedQueryFormTests: XCTestCase {
         c(ext.reduce(q) { $0.where($1) })
         let text: (String, [Any]) = Query<Declared.Human>._constructForTesting().name._constructPredicate()
         _ = text
-        c(q.where { query in
-            let a = query.name == "x"
-            return a && query.b
-        })
+        c(
+            q.where { query in
+                let a = query.name == "x"
+                return a && query.b
+            })
         // on lists, sets, linking objects, maps
         let human = q[0]
         XCTAssertEqual(human.pets.where { $0.age > 3 }.count, 1)
@@ -155,8 +157,10 @@ final class TypedQueryFormTests: XCTestCase {
         XCTAssertEqual(human.streets.where { $0.name == "x" }.count, 0)
         let i: Int? = human.pets.index(matching: { $0.age > 3 })
         _ = i
-        func generic<T: Object>(_ type: T.Type,
-            _ isIncluded: (Query<T>) -> Query<Bool>) -> Results<T> { realm.objects(type).where(isIncluded) }
+        func generic<T: Object>(
+            _ type: T.Type,
+            _ isIncluded: (Query<T>) -> Query<Bool>
+        ) -> Results<T> { realm.objects(type).where(isIncluded) }
         n += generic(Declared.Pet.self) { $0.age > 3 }.count
         return n
     }

@@ -62,7 +62,9 @@ final class ObservationData {
             for key in try query.run(in: editor.group) { try table.deleteObject(key) }
         case "deleteListed":
             let (table, identity) = try place(operation["at"], editor)
-            guard case .list(let list)? = try ObservedCollection.find(identity, in: editor.group)?.collection else { throw Failure("no list") }
+            guard case .list(let list)? = try ObservedCollection.find(identity, in: editor.group)?.collection else {
+                throw Failure("no list")
+            }
             var keys: Set<ObjectKey> = []
             for i in 0..<list.count { keys.insert(try list.link(i)) }
             let target = try editor.editor(table.column(identity.column).oppositeTable)
@@ -92,7 +94,11 @@ final class ObservationData {
             try table.listSwap(identity, number("a"), number("b"))
         case "put":
             let (table, identity) = try place(operation["at"], editor)
-            if let key = operation["key"]?.string { try put(table, identity, key, value()) } else { _ = try table.setInsert(identity, mixed(value())) }
+            if let key = operation["key"]?.string {
+                try put(table, identity, key, value())
+            } else {
+                _ = try table.setInsert(identity, mixed(value()))
+            }
         case "remove":
             let (table, identity) = try place(operation["at"], editor)
             if let key = operation["key"]?.string {
@@ -112,12 +118,14 @@ final class ObservationData {
         let parts = at?.elements ?? []
         let object = try object(XCTUnwrap(parts[0].string))
         let table = try XCTUnwrap(group.table(object.table))
-        var identity = Identity(table: object.table, object: object.key, column: try XCTUnwrap(table.column(named: XCTUnwrap(parts[1].string))).key)
+        var identity = Identity(
+            table: object.table, object: object.key, column: try XCTUnwrap(table.column(named: XCTUnwrap(parts[1].string))).key)
         for part in parts.dropFirst(2) {
             let found = try XCTUnwrap(ObservedCollection.find(identity, in: group)).collection
             switch found {
             case .list(let list): identity.salts.append(try list.nestedKey(Int(XCTUnwrap(part.integer))))
-            case .dictionary(let dictionary): identity.salts.append(try dictionary.nestedKey(XCTUnwrap(dictionary.find(XCTUnwrap(part.string)))))
+            case .dictionary(let dictionary):
+                identity.salts.append(try dictionary.nestedKey(XCTUnwrap(dictionary.find(XCTUnwrap(part.string)))))
             case .set: throw Failure("a set holds no collections")
             }
         }
@@ -155,10 +163,14 @@ final class ObservationData {
                 if isSet { _ = try table.setInsert(identity, mixed(element)) } else { try insert(table, identity, i, element) }
             }
         }
-        for entry in value["$dict"]?.elements ?? [] { try put(table, identity, XCTUnwrap(entry.elements[0].string), entry.elements[1]) }
+        for entry in value["$dict"]?.elements ?? [] {
+            try put(table, identity, XCTUnwrap(entry.elements[0].string), entry.elements[1])
+        }
     }
 
-    private func fill(_ table: TableEditor, _ column: Column, _ child: ObjectKey, _ value: ExactJSON, _ embedded: ExactJSON) throws {
+    private func fill(_ table: TableEditor, _ column: Column, _ child: ObjectKey, _ value: ExactJSON, _ embedded: ExactJSON)
+        throws
+    {
         name(value["as"]?.string, column.oppositeTable, child)
         let target = try table.other(column.oppositeTable)
         for member in embedded.members { try assign(target, target.column(named: member.name), child, member.value) }

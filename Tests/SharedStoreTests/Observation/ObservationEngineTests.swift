@@ -16,9 +16,11 @@ class ObservationEngineTests: XCTestCase {
         options.durability = .unsafe
         options.encryptionKey = key
         store = try Store.open(scratch.file("a.realm"), options)
-        let item = SharedStore.ObjectSchema(name: "Item", kind: .topLevel, primaryKey: nil, properties: [
-            PropertySchema(name: "value", type: .int), PropertySchema(name: "ints", type: .int, collection: .list),
-        ])
+        let item = SharedStore.ObjectSchema(
+            name: "Item", kind: .topLevel, primaryKey: nil,
+            properties: [
+                PropertySchema(name: "value", type: .int), PropertySchema(name: "ints", type: .int, collection: .list),
+            ])
         _ = try SchemaChanger.open(store, Schema(version: 0, classes: [item]), version: 0)
         try store.write { transaction in
             let items = try transaction.editor.editor(named: "class_Item")
@@ -47,7 +49,9 @@ class ObservationEngineTests: XCTestCase {
         return try XCTUnwrap(table.object(at: index)).key
     }
 
-    private func show(_ places: [SectionsChange.Place]) -> String { places.map { "\($0.section).\($0.index)" }.joined(separator: " ") }
+    private func show(_ places: [SectionsChange.Place]) -> String {
+        places.map { "\($0.section).\($0.index)" }.joined(separator: " ")
+    }
 
     /// Sections by value, and the section of one value.
     func testOneSectionHearsOfItselfOnlyAlsoWhenItGoesAndComesBack() throws {
@@ -60,7 +64,9 @@ class ObservationEngineTests: XCTestCase {
         _ = try session.engine.observe(.sections(of: .objects(ObservedObjects(query)), keys: keys), in: session.group) { change in
             if change.isInitial { return self.told.append("initial") }
             guard case .sections(let sections) = change.content, let own = sections.only(Mixed.int(2)) else { return }
-            self.told.append("-\(self.show(own.deletions)) +\(self.show(own.insertions)) ~\(self.show(own.modifications)) -\(own.deletedSections) +\(own.insertedSections)")
+            self.told.append(
+                "-\(self.show(own.deletions)) +\(self.show(own.insertions)) ~\(self.show(own.modifications)) -\(own.deletedSections) +\(own.insertedSections)"
+            )
         }
         try session.deliver()
         try write { try $0.set("value", of: key(3), to: .int(3)) }
@@ -85,14 +91,18 @@ class ObservationEngineTests: XCTestCase {
     /// Indices come from others: those that cannot be are not passed on.
     func testAChangesetThatDoesNotFitMakesTheListReplaced() throws {
         let table = try XCTUnwrap(session.group.table(ofClass: "Item"))
-        let identity = ChangesetWriter.CollectionIdentity(table: table.key, object: try key(0), column: try XCTUnwrap(table.column(named: "ints")).key)
+        let identity = ChangesetWriter.CollectionIdentity(
+            table: table.key, object: try key(0), column: try XCTUnwrap(table.column(named: "ints")).key)
         var seen: CollectionChange?
         _ = try session.engine.observe(.collection(identity), in: session.group) { change in
             if case .positions(let positions) = change.content { seen = positions }
         }
         try session.deliver()
-        for bytes in [forged(identity) { $0.collectionErase(70, identity) }, forged(identity) { $0.collectionInsert(1 << 30, identity) },
-            forged(identity) { $0.collectionSet(5, identity) }, forged(identity) { $0.collectionClear(oldCount: 1 << 31, identity) }] {
+        for bytes in [
+            forged(identity) { $0.collectionErase(70, identity) }, forged(identity) { $0.collectionInsert(1 << 30, identity) },
+            forged(identity) { $0.collectionSet(5, identity) },
+            forged(identity) { $0.collectionClear(oldCount: 1 << 31, identity) },
+        ] {
             seen = nil
             try session.engine.advance(from: session.group, to: session.group) { parse in try bytes.withUnsafeBytes(parse) }
             try session.deliver()
@@ -101,7 +111,8 @@ class ObservationEngineTests: XCTestCase {
             XCTAssertEqual(seen?.modifications, [])
         }
         XCTAssertThrowsError(
-            try session.engine.advance(from: session.group, to: session.group) { parse in try [UInt8(99)].withUnsafeBytes(parse) })
+            try session.engine.advance(from: session.group, to: session.group) { parse in try [UInt8(99)].withUnsafeBytes(parse) }
+        )
     }
 
     private func forged(_ identity: ChangesetWriter.CollectionIdentity, _ body: (inout ChangesetWriter) -> Void) -> [UInt8] {
@@ -116,7 +127,9 @@ class ObservationEngineTests: XCTestCase {
         let query = try Query("value > 1", class: "Item", schema: schema)
         let first = try key(3)
         _ = try session.engine.observe(.objects(ObservedObjects(query)), in: session.group) { change in
-            if case .positions(let positions) = change.content { self.told.append("\(Array(positions.deletions)) \(Array(positions.insertions))") }
+            if case .positions(let positions) = change.content {
+                self.told.append("\(Array(positions.deletions)) \(Array(positions.insertions))")
+            }
         }
         _ = try session.engine.observe(.object(query.table, first), in: session.group) { change in
             if case .object(let object) = change.content { self.told.append("deleted \(object.wasDeleted)") }
@@ -135,7 +148,9 @@ class ObservationEngineTests: XCTestCase {
     }
 
     func testNothingIsDoneWhileNobodyObserves() throws {
-        let callback = try session.engine.observe(.object(try XCTUnwrap(session.group.table(ofClass: "Item")).key, key(0)), in: session.group) { _ in }.callback
+        let callback = try session.engine.observe(
+            .object(try XCTUnwrap(session.group.table(ofClass: "Item")).key, key(0)), in: session.group
+        ) { _ in }.callback
         XCTAssertFalse(session.engine.isIdle)
         callback.cancel()
         XCTAssertTrue(session.engine.isIdle)

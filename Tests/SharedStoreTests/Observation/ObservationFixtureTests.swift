@@ -6,7 +6,9 @@ import XCTest
 /// Every recorded scenario gives the calls that were recorded.
 final class ObservationFixtureTests: XCTestCase {
     private func play(_ file: String) throws {
-        guard let shared = Fixtures.shared else { throw XCTSkip("the shared fixtures are not beside the package; nothing was tested") }
+        guard let shared = Fixtures.shared else {
+            throw XCTSkip("the shared fixtures are not beside the package; nothing was tested")
+        }
         let json = try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: shared + "/notifications/\(file).json")))
         var failed: [String] = []
         let scenarios = json["scenarios"]?.elements ?? []
@@ -15,10 +17,14 @@ final class ObservationFixtureTests: XCTestCase {
             do {
                 let scenario = try ObservationScenario(example, json["schemas"] ?? .null)
                 try scenario.play()
-                if !scenario.problems.isEmpty { failed.append("\(scenario.name)\n  " + scenario.problems.joined(separator: "\n  ")) }
+                if !scenario.problems.isEmpty {
+                    failed.append("\(scenario.name)\n  " + scenario.problems.joined(separator: "\n  "))
+                }
             } catch { failed.append("\(example["name"]?.string ?? ""): \(error)") }
         }
-        XCTAssert(failed.isEmpty, "\(failed.count) of \(scenarios.count) scenarios of \(file) differ:\n" + failed.joined(separator: "\n"))
+        XCTAssert(
+            failed.isEmpty,
+            "\(failed.count) of \(scenarios.count) scenarios of \(file) differ:\n" + failed.joined(separator: "\n"))
     }
 
     func testDeepChanges() throws { try play("deep-changes") }
@@ -66,7 +72,9 @@ final class ObservationFixtureTests: XCTestCase {
     ]
 
     func testWhereTheOriginalErrsWeDoNot() throws {
-        guard let shared = Fixtures.shared else { throw XCTSkip("the shared fixtures are not beside the package; nothing was tested") }
+        guard let shared = Fixtures.shared else {
+            throw XCTSkip("the shared fixtures are not beside the package; nothing was tested")
+        }
         let json = try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: shared + "/notifications/original-defects.json")))
         for example in json["scenarios"]?.elements ?? [] {
             let name = try XCTUnwrap(example["name"]?.string)

@@ -6,14 +6,21 @@ import XCTest
 /// Random operations by two participants: every change set, applied to what its observer saw last, gives what is there now.
 final class ObservationRandomTests: XCTestCase {
     private static let types = [
-        SharedStore.ObjectSchema(name: "Item", kind: .topLevel, primaryKey: nil, properties: [
-            PropertySchema(name: "value", type: .int), PropertySchema(name: "next", type: .link, isOptional: true, objectType: "Item"),
-        ]),
-        SharedStore.ObjectSchema(name: "Box", kind: .topLevel, primaryKey: nil, properties: [
-            PropertySchema(name: "ints", type: .int, collection: .list), PropertySchema(name: "items", type: .link, collection: .list, objectType: "Item"),
-            PropertySchema(name: "tags", type: .int, collection: .set), PropertySchema(name: "map", type: .int, collection: .dictionary),
-            PropertySchema(name: "any", type: .mixed, isOptional: true),
-        ]),
+        SharedStore.ObjectSchema(
+            name: "Item", kind: .topLevel, primaryKey: nil,
+            properties: [
+                PropertySchema(name: "value", type: .int),
+                PropertySchema(name: "next", type: .link, isOptional: true, objectType: "Item"),
+            ]),
+        SharedStore.ObjectSchema(
+            name: "Box", kind: .topLevel, primaryKey: nil,
+            properties: [
+                PropertySchema(name: "ints", type: .int, collection: .list),
+                PropertySchema(name: "items", type: .link, collection: .list, objectType: "Item"),
+                PropertySchema(name: "tags", type: .int, collection: .set),
+                PropertySchema(name: "map", type: .int, collection: .dictionary),
+                PropertySchema(name: "any", type: .mixed, isOptional: true),
+            ]),
     ]
 
     /// What one observer saw at the last call.
@@ -68,14 +75,21 @@ final class ObservationRandomTests: XCTestCase {
 
         private func operation(_ editor: GroupEditor) throws {
             let items = try editor.editor(named: "class_Item"), boxes = try editor.editor(named: "class_Box")
-            func item() throws -> ObjectKey? { items.table.objectCount == 0 ? nil : try items.table.object(at: below(items.table.objectCount))?.key }
-            func place(_ name: String) throws -> ChangesetWriter.CollectionIdentity { boxes.identity(try boxes.column(named: name), of: box) }
+            func item() throws -> ObjectKey? {
+                items.table.objectCount == 0 ? nil : try items.table.object(at: below(items.table.objectCount))?.key
+            }
+            func place(_ name: String) throws -> ChangesetWriter.CollectionIdentity {
+                boxes.identity(try boxes.column(named: name), of: box)
+            }
             let number = Mixed.int(Int64(below(8)))
             switch below(14) {
             case 0: try items.set("value", of: items.createObject(), to: number)
             case 1: if let key = try item(), items.table.objectCount > 4 { try items.deleteObject(key) }
             case 2, 3: if let key = try item() { try items.set("value", of: key, to: number) }
-            case 4: if let key = try item(), let target = try item() { try items.set("next", of: key, to: .link(items.table.key, target)) }
+            case 4:
+                if let key = try item(), let target = try item() {
+                    try items.set("next", of: key, to: .link(items.table.key, target))
+                }
             case 5, 6:
                 let list = try place("items"), count = try boxes.count(list)
                 if count == 0 || below(2) == 0 {
@@ -86,7 +100,8 @@ final class ObservationRandomTests: XCTestCase {
                     try boxes.listErase(list, below(count))
                 }
             case 7, 8, 9:
-                let list = try below(3) == 0 ? boxes.nestedIdentity(place("any"), at: inner(editor)) : place("ints"), count = try boxes.count(list)
+                let list = try below(3) == 0 ? boxes.nestedIdentity(place("any"), at: inner(editor)) : place("ints"),
+                    count = try boxes.count(list)
                 switch count == 0 ? 0 : below(6) {
                 case 0, 1: try boxes.listInsert(list, below(count + 1), number)
                 case 2: try boxes.listSet(list, below(count), number)
@@ -97,12 +112,24 @@ final class ObservationRandomTests: XCTestCase {
             case 10:
                 let any = try place("any")
                 // The inner list shifts.
-                if below(2) == 0 || inner(editor) == 0 { try boxes.listInsert(any, 0, number) } else { try boxes.listErase(any, 0) }
+                if below(2) == 0 || inner(editor) == 0 {
+                    try boxes.listInsert(any, 0, number)
+                } else {
+                    try boxes.listErase(any, 0)
+                }
             case 11:
-                if below(2) == 0 { _ = try boxes.setInsert(place("tags"), number) } else { _ = try boxes.setErase(place("tags"), number) }
+                if below(2) == 0 {
+                    _ = try boxes.setInsert(place("tags"), number)
+                } else {
+                    _ = try boxes.setErase(place("tags"), number)
+                }
             default:
                 let key = "k\(below(6))"
-                if below(3) == 0 { _ = try boxes.dictionaryErase(place("map"), key) } else { _ = try boxes.dictionarySet(place("map"), key, number) }
+                if below(3) == 0 {
+                    _ = try boxes.dictionaryErase(place("map"), key)
+                } else {
+                    _ = try boxes.dictionarySet(place("map"), key, number)
+                }
             }
         }
 
@@ -117,7 +144,8 @@ final class ObservationRandomTests: XCTestCase {
     private static func collection(_ name: String, _ box: ObjectKey, _ group: Group) throws -> ObservedCollection? {
         let table = try XCTUnwrap(group.table(ofClass: "Box"))
         let column = try XCTUnwrap(table.column(named: name))
-        return try ObservedCollection.find(ChangesetWriter.CollectionIdentity(table: table.key, object: box, column: column.key), in: group)?.collection
+        return try ObservedCollection.find(
+            ChangesetWriter.CollectionIdentity(table: table.key, object: box, column: column.key), in: group)?.collection
     }
 
     func testAppliedChangesGiveTheNewState() throws {
@@ -169,9 +197,13 @@ final class ObservationRandomTests: XCTestCase {
         }
         func show(_ key: ObjectKey, _ group: Group) throws -> String {
             let table = try XCTUnwrap(group.table(item)), row = try XCTUnwrap(table.find(key))
-            return "\(key)=\(try row.value(XCTUnwrap(table.column(named: "value"))))>\(try row.value(XCTUnwrap(table.column(named: "next"))))"
+            return
+                "\(key)=\(try row.value(XCTUnwrap(table.column(named: "value"))))>\(try row.value(XCTUnwrap(table.column(named: "next"))))"
         }
-        for text in ["TRUEPREDICATE", "value > 2", "TRUEPREDICATE SORT(value ASC)", "next.value < 4 SORT(value DESC) LIMIT(5)", "TRUEPREDICATE DISTINCT(value)"] {
+        for text in [
+            "TRUEPREDICATE", "value > 2", "TRUEPREDICATE SORT(value ASC)", "next.value < 4 SORT(value DESC) LIMIT(5)",
+            "TRUEPREDICATE DISTINCT(value)",
+        ] {
             let query = try Query(text, class: "Item", schema: schema)
             try add(text, .objects(ObservedObjects(query))) { group in try query.run(in: group).map { try show($0, group) } }
         }
@@ -182,7 +214,8 @@ final class ObservationRandomTests: XCTestCase {
         }
         let boxes = try XCTUnwrap(group.table(ofClass: "Box"))
         func identity(_ name: String) throws -> ChangesetWriter.CollectionIdentity {
-            ChangesetWriter.CollectionIdentity(table: boxes.key, object: box, column: try XCTUnwrap(boxes.column(named: name)).key)
+            ChangesetWriter.CollectionIdentity(
+                table: boxes.key, object: box, column: try XCTUnwrap(boxes.column(named: name)).key)
         }
         for name in ["ints", "tags", "items"] {
             try add(name, .collection(identity(name))) { group in
@@ -209,10 +242,14 @@ final class ObservationRandomTests: XCTestCase {
         let sorted: (Group) throws -> [(Int, Mixed)] = { group in
             guard let found = try ObservedCollection.find(ints, in: group)?.collection else { return [] }
             let values = try (0..<found.count).map { try found.value($0) }
-            return values.enumerated().sorted { Mixed.compare($0.element, $1.element) == 0 ? $0.offset < $1.offset : Mixed.compare($0.element, $1.element) < 0 }
-                .map { ($0.offset, $0.element) }
+            return values.enumerated().sorted {
+                Mixed.compare($0.element, $1.element) == 0 ? $0.offset < $1.offset : Mixed.compare($0.element, $1.element) < 0
+            }
+            .map { ($0.offset, $0.element) }
         }
-        try add("sorted ints", .values(ObservedValues(collection: ints) { try sorted($0).map(\.0) })) { try sorted($0).map { "\($0.1)" } }
+        try add("sorted ints", .values(ObservedValues(collection: ints) { try sorted($0).map(\.0) })) {
+            try sorted($0).map { "\($0.1)" }
+        }
     }
 
     private static func apply(_ change: ObservedChange, _ watcher: Watcher, _ group: Group) throws {

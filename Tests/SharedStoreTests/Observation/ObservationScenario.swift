@@ -98,7 +98,9 @@ final class ObservationScenario {
             try data.run(operations, session.writing!.editor)
             try observeInside("after")
             try session.commit(skipping: (step["silent"]?.elements ?? []).compactMap { callbacks[$0.string ?? ""] })
-            for member in step["silentNow"]?.members ?? [] { compare(try contents(member.name), member.value, "silent \(member.name)") }
+            for member in step["silentNow"]?.members ?? [] {
+                compare(try contents(member.name), member.value, "silent \(member.name)")
+            }
             if refused != (step["refused"] != nil) { problems.append("refused: \(refused)") }
         } else if let operations = step["cancel"]?.elements {
             if step["on"]?.string == "same" {
@@ -115,14 +117,17 @@ final class ObservationScenario {
             try session.process()
         } else if let way = step["deliver"]?.string {
             if let action = step["inCallback"] {
-                inCallback = (try XCTUnwrap(action["obs"]?.string), { [self] in
-                    if let write = action["otherWrite"]?.elements { try other.write { try data.run(write, $0.editor) } }
-                    guard let write = action["write"]?.elements else { return }
-                    let isOpen = session.writing != nil
-                    if !isOpen { try session.begin() }
-                    try data.run(write, session.writing!.editor)
-                    if !isOpen { try session.commit() }
-                })
+                inCallback = (
+                    try XCTUnwrap(action["obs"]?.string),
+                    { [self] in
+                        if let write = action["otherWrite"]?.elements { try other.write { try data.run(write, $0.editor) } }
+                        guard let write = action["write"]?.elements else { return }
+                        let isOpen = session.writing != nil
+                        if !isOpen { try session.begin() }
+                        try data.run(write, session.writing!.editor)
+                        if !isOpen { try session.commit() }
+                    }
+                )
             }
             if way == "begin" {
                 try session.begin()
@@ -151,7 +156,9 @@ final class ObservationScenario {
         let (subject, element) = try subject(spec)
         var paths: [ObservedKeyPath]?
         if case .array(let texts)? = spec["keyPaths"] {
-            do { paths = try texts.map { try ObservedKeyPath(XCTUnwrap($0.string), of: element, schema: querySchema) } } catch { return false }
+            do { paths = try texts.map { try ObservedKeyPath(XCTUnwrap($0.string), of: element, schema: querySchema) } } catch {
+                return false
+            }
         }
         let call: (ObservedChange) -> Void = { [unowned self] in called(name, $0) }
         if let shared = spec["share"]?.string.flatMap({ observers[$0] }) {
@@ -168,9 +175,14 @@ final class ObservationScenario {
     private func orderings(_ spec: ExactJSON) -> String {
         var text = ""
         if case .array(let keys)? = spec["sort"] {
-            text += " SORT(" + keys.map { "\($0.elements[0].string!) \($0.elements[1] == .bool(true) ? "ASC" : "DESC")" }.joined(separator: ", ") + ")"
+            text +=
+                " SORT("
+                + keys.map { "\($0.elements[0].string!) \($0.elements[1] == .bool(true) ? "ASC" : "DESC")" }.joined(
+                    separator: ", ") + ")"
         }
-        if case .array(let keys)? = spec["distinct"] { text += " DISTINCT(" + keys.map { $0.string! }.joined(separator: ", ") + ")" }
+        if case .array(let keys)? = spec["distinct"] {
+            text += " DISTINCT(" + keys.map { $0.string! }.joined(separator: ", ") + ")"
+        }
         if let limit = spec["limit"]?.integer { text += " LIMIT(\(limit))" }
         return text
     }
@@ -205,7 +217,8 @@ final class ObservationScenario {
             dependencies.tables.insert(object.table)
             let source = ObservedObjects(table: query.table, dependencies: dependencies) { group in
                 guard let table = try group.table(object.table), let row = try table.find(object.key),
-                    let column = try group.table(query.table)?.column(named: property), let backlinks = table.backlinkColumn(from: column)
+                    let column = try group.table(query.table)?.column(named: property),
+                    let backlinks = table.backlinkColumn(from: column)
                 else { return nil }
                 let keys = try row.backlinks(backlinks)
                 return isPlain ? keys : try query.run(in: group, over: keys)
@@ -345,7 +358,9 @@ final class ObservationScenario {
         if let origin = step.origin {
             let type = schema.first { $0.name == querySchema.queryClass(step.table)?.name }
             return type?.value.members.first { member in
-                guard let property = querySchema.queryClass(step.table)?.property(member.name), property.isLinkingObjects else { return false }
+                guard let property = querySchema.queryClass(step.table)?.property(member.name), property.isLinkingObjects else {
+                    return false
+                }
                 return property.table == origin && property.column == step.column
             }?.name
         }
@@ -358,16 +373,20 @@ final class ObservationScenario {
         let spec = try XCTUnwrap(specs[name])
         let group = session.group
         if spec["kind"]?.string == "collection", ["where", "sort", "distinct", "asResults"].allSatisfy({ spec[$0] == nil }) {
-            guard let identity = observers[name]?.identity, let found = try ObservedCollection.find(identity, in: group)?.collection else { return .null }
+            guard let identity = observers[name]?.identity,
+                let found = try ObservedCollection.find(identity, in: group)?.collection
+            else { return .null }
             if case .dictionary = found {
-                return .array(try found.keys().enumerated().map { .array([.string($0.element), data.show(try found.value($0.offset))]) })
+                return .array(
+                    try found.keys().enumerated().map { .array([.string($0.element), data.show(try found.value($0.offset))]) })
             }
             return .array(try (0..<found.count).map { data.show(try found.value($0)) })
         }
         guard let observer = observers[name] as? PositionObserver else { return .null }
         if let values = observer.tracker as? ValuesTracker {
             guard let found = try ObservedCollection.find(values.source.collection, in: group)?.collection,
-                let positions = try values.source.evaluate(group) else { return .null }
+                let positions = try values.source.evaluate(group)
+            else { return .null }
             return .array(try positions.map { data.show(try found.value($0)) })
         }
         if let collection = observer.tracker as? CollectionTracker {
@@ -379,9 +398,13 @@ final class ObservationScenario {
         let shown = keys.map { $0 == .null ? ExactJSON.null : .string(data.label(objects.table, $0)) }
         guard spec["by"] != nil else { return .array(shown) }
         let sections = Sections(try sectionKeys(spec, query(spec, XCTUnwrap(spec["class"]?.string)))(group))
-        return .array(sections.keys.enumerated().map { section, key in
-            .array([data.show(key.base as! Mixed), .array(shown.indices.filter { sections.places[$0].section == section }.map { shown[$0] })])
-        })
+        return .array(
+            sections.keys.enumerated().map { section, key in
+                .array([
+                    data.show(key.base as! Mixed),
+                    .array(shown.indices.filter { sections.places[$0].section == section }.map { shown[$0] }),
+                ])
+            })
     }
 
     // MARK: Comparing
@@ -393,12 +416,15 @@ final class ObservationScenario {
     /// What observers saw at the last call.
     private var seen: [String: [ExactJSON]] = [:]
 
-    private func indices(_ call: ExactJSON, _ name: String) -> [Int] { (call[name]?.elements ?? []).compactMap { $0.integer.map(Int.init) } }
+    private func indices(_ call: ExactJSON, _ name: String) -> [Int] {
+        (call[name]?.elements ?? []).compactMap { $0.integer.map(Int.init) }
+    }
 
-    /// A view of a collection of values may keep other elements in place than the original did, as long as no more are moved: the original's
-    /// order of equal values means nothing.
+    /// A view of a collection of values may keep other elements in place than the original did, as long as no more are moved: the
+    /// original's order of equal values means nothing.
     private func isAsGood(_ call: ExactJSON, as recorded: ExactJSON) -> Bool {
-        guard let observer = call["obs"]?.string, observers[observer].map({ ($0 as? PositionObserver)?.tracker is ValuesTracker }) == true,
+        guard let observer = call["obs"]?.string,
+            observers[observer].map({ ($0 as? PositionObserver)?.tracker is ValuesTracker }) == true,
             var contents = seen[observer],
             let now = call["now"]?.elements, recorded["now"]?.elements == now
         else { return false }
@@ -412,20 +438,28 @@ final class ObservationScenario {
             guard i <= contents.count, i < now.count else { return false }
             contents.insert(now[i], at: i)
         }
-        for i in indices(call, call["modNew"] == nil ? "mod" : "modNew") where i < contents.count && i < now.count { contents[i] = now[i] }
+        for i in indices(call, call["modNew"] == nil ? "mod" : "modNew") where i < contents.count && i < now.count {
+            contents[i] = now[i]
+        }
         return contents == now
     }
 
     private func compare(_ found: [ExactJSON], _ expected: [ExactJSON], _ what: String) {
-        defer { for call in found { if let name = call["obs"]?.string, case .array(let now)? = call["now"] { seen[name] = now } } }
+        defer {
+            for call in found { if let name = call["obs"]?.string, case .array(let now)? = call["now"] { seen[name] = now } }
+        }
         func name(_ call: ExactJSON) -> String { call["obs"]?.string ?? "" }
         func normal(_ call: ExactJSON) -> ExactJSON {
             let extra = Set(call["originalExtra"].map { $0.string.map { [$0] } ?? $0.elements.compactMap(\.string) } ?? [])
-            let call = ExactJSON.object(call.members.map { member in
-                // In no particular order.
-                member.name == "moves" ? .init("moves", .array(member.value.elements.sorted { "\($0)" < "\($1)" })) : member
-            })
-            return .object(call.members.filter { $0.name != "originalExtra" && !extra.contains($0.name) && $0.value != .array([]) }.sorted { $0.name < $1.name })
+            let call = ExactJSON.object(
+                call.members.map { member in
+                    // In no particular order.
+                    member.name == "moves" ? .init("moves", .array(member.value.elements.sorted { "\($0)" < "\($1)" })) : member
+                })
+            return .object(
+                call.members.filter { $0.name != "originalExtra" && !extra.contains($0.name) && $0.value != .array([]) }.sorted {
+                    $0.name < $1.name
+                })
         }
         for observer in Set(found.map(name) + expected.map(name)).sorted() {
             var mine = found.filter { name($0) == observer }.map(normal)
@@ -433,7 +467,10 @@ final class ObservationScenario {
             if isSelfLinking {
                 // More modifications than recorded are right.
                 func without(_ call: ExactJSON) -> ExactJSON { .object(call.members.filter { !$0.name.hasPrefix("mod") }) }
-                mine = mine.filter { call in theirs.contains { without($0) == without(call) } || without(call).members.contains { ["del", "ins", "props"].contains($0.name) } }
+                mine = mine.filter { call in
+                    theirs.contains { without($0) == without(call) }
+                        || without(call).members.contains { ["del", "ins", "props"].contains($0.name) }
+                }
                 if mine.map(without) == theirs.map(without) { continue }
             }
             if mine.count == 1 && theirs.count == 1 && isAsGood(mine[0], as: theirs[0]) { continue }

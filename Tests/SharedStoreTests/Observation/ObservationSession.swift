@@ -31,7 +31,9 @@ final class ObservationSession {
 
     private func bringObservers(to next: ReadTransaction) throws {
         let history = try HistoryReader(memory: next.group.memory, topRef: next.snapshot.topRef, version: next.version)
-        try engine.advance(from: observed.group, to: next.group) { try history.forEachChangeset(since: self.observed.version, $0) }
+        try engine.advance(from: observed.group, to: next.group) {
+            try history.forEachChangeset(since: self.observed.version, $0)
+        }
     }
 
     private func go(to next: ReadTransaction) throws {

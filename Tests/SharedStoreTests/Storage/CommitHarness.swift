@@ -93,7 +93,8 @@ struct Census {
     func nodeBytes(_ view: FileView) throws -> Data {
         var all = Data(capacity: usedBytes)
         for e in extents where !e.isFree {
-            all.append(try view.memory.bytes(at: e.position, length: e.length).assumingMemoryBound(to: UInt8.self), count: e.length)
+            all.append(
+                try view.memory.bytes(at: e.position, length: e.length).assumingMemoryBound(to: UInt8.self), count: e.length)
         }
         return all
     }
@@ -201,13 +202,14 @@ final class CommitHarness {
 
     func make(_ model: ModelNode) throws -> Int {
         if let bytes = model.bytes { return try makeBytes(bytes) }
-        return try makeRefs(try model.elements.map {
-            switch $0 {
-            case .null: 0
-            case .number(let n): n << 1 | 1
-            case .child(let c): Int64(try make(c))
-            }
-        })
+        return try makeRefs(
+            try model.elements.map {
+                switch $0 {
+                case .null: 0
+                case .number(let n): n << 1 | 1
+                case .child(let c): Int64(try make(c))
+                }
+            })
     }
 
     /// The top array with one root replaced; the old array is released.
@@ -262,7 +264,9 @@ final class CommitHarness {
             XCTAssertEqual(checksum, 0x4141_4141, line: line)
         }
         for pin in pins {
-            XCTAssertEqual(try Census(pin.view).nodeBytes(pin.view), pin.bytes, "bytes of version \(pin.snapshot.version) changed", line: line)
+            XCTAssertEqual(
+                try Census(pin.view).nodeBytes(pin.view), pin.bytes, "bytes of version \(pin.snapshot.version) changed",
+                line: line)
             // Nothing of a pinned version is free for those who know only its number.
             checkNothingIsLockedInVain(census, line)
             var i = 0
@@ -330,13 +334,14 @@ final class CommitHarness {
         if depth == 0 || Int.random(in: 0..<5, using: &random) == 0 {
             return .random(Int.random(in: 0...maxBytes, using: &random), &random)
         }
-        return ModelNode(elements: (0..<Int.random(in: 0...6, using: &random)).map { _ in
-            switch Int.random(in: 0..<4, using: &random) {
-            case 0: .null
-            case 1: .number(Int64.random(in: -5...(1 << Int64.random(in: 0...50, using: &random)), using: &random))
-            default: .child(randomModel(depth - 1, &random, maxBytes: maxBytes))
-            }
-        })
+        return ModelNode(
+            elements: (0..<Int.random(in: 0...6, using: &random)).map { _ in
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: .null
+                case 1: .number(Int64.random(in: -5...(1 << Int64.random(in: 0...50, using: &random)), using: &random))
+                default: .child(randomModel(depth - 1, &random, maxBytes: maxBytes))
+                }
+            })
     }
 
     /// Changes something at random in model and tree, by copy-on-write along one path; returns the new ref.

@@ -88,7 +88,8 @@ final class StorageCommitTests: XCTestCase {
             let scratch = ScratchDirectory("encrypted")
             let path = scratch.file("x.realm")
             func open(_ flags: Int32) throws -> DatabaseFile {
-                try DatabaseFile(backend: EncryptedFile(descriptor: try SystemCalls.open(path, O_RDWR | flags), path: path, key: key))
+                try DatabaseFile(
+                    backend: EncryptedFile(descriptor: try SystemCalls.open(path, O_RDWR | flags), path: path, key: key))
             }
             let new = try open(O_CREAT)
             try new.initialize(durability: durability)
@@ -218,8 +219,9 @@ final class StorageCommitTests: XCTestCase {
                 XCTAssertLessThan(census.usedBytes, used + 4096)
             }
             let view = try file.view(of: h.newest)
-            let report = try Verifier.verify(memory: view.memory, snapshot: h.newest, form: .inPlace, format: 24,
-                                             physicalSize: try file.backend.size(), header: try file.readHeader())
+            let report = try Verifier.verify(
+                memory: view.memory, snapshot: h.newest, form: .inPlace, format: 24,
+                physicalSize: try file.backend.size(), header: try file.readHeader())
             XCTAssertEqual(report.errorCount, 0, "\(name): \(report.findings.prefix(3))")
         }
     }

@@ -226,7 +226,7 @@ final class StorageCopyTests: XCTestCase {
         let scratch = ScratchDirectory()
         let path = scratch.file("x.realm")
         try FileManager.default.copyItem(atPath: Fixtures.core14 + "/big.realm", toPath: path)
-        try Data([9]).write(to: URL(fileURLWithPath: path + ".tmp_compaction_space"))   // of a killed predecessor
+        try Data([9]).write(to: URL(fileURLWithPath: path + ".tmp_compaction_space"))  // of a killed predecessor
         let file = try DatabaseFile.open(path, writable: true)
         let before = try file.inspect()
         let copy = StreamingCopy(version: before.snapshot.version + 1, keepsHistory: true, keepsSyncFileIdent: true)

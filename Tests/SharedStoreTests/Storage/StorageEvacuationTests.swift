@@ -13,8 +13,14 @@ final class StorageEvacuationTests: XCTestCase {
         var random = StorageRandom(17)
         h.roots[0] = ModelNode(bytes: [1])
         h.roots[8] = ModelNode(elements: [.number(1), .child(ModelNode(bytes: [2, 3]))])
-        h.roots[1] = ModelNode(elements: (0..<40).map { _ in .child(ModelNode(elements: (0..<50).map { _ in
-            .child(.filled(1500, &random)) })) })
+        h.roots[1] = ModelNode(
+            elements: (0..<40).map { _ in
+                .child(
+                    ModelNode(
+                        elements: (0..<50).map { _ in
+                            .child(.filled(1500, &random))
+                        }))
+            })
         try h.commitModel([0, 1, 8])
         let full = h.newest.logicalSize
         XCTAssertGreaterThanOrEqual(full, 3 << 20)
@@ -72,7 +78,7 @@ final class StorageEvacuationTests: XCTestCase {
         h.roots[1] = ModelNode(elements: [.child(ModelNode(bytes: [1, 2]))])
         try h.commitModel([1])
         try h.begin()
-        try h.commit(top: h.newest.topRef)   // the lists of the full file are free from now on: evacuation is announced
+        try h.commit(top: h.newest.topRef)  // the lists of the full file are free from now on: evacuation is announced
         let limit = try evacuationLimit(h)
         XCTAssertGreaterThan(limit, 0)
         h.roots[8] = ModelNode(bytes: [UInt8](repeating: 9, count: 2 << 20))
@@ -105,8 +111,10 @@ final class StorageEvacuationTests: XCTestCase {
                     elements[index] = 0
                     h.roots[1]?.elements[index] = .null
                     if isDeleting { continue }
-                    let new = ModelNode(elements: (0..<10).map { _ in
-                        .child(.filled(Int.random(in: 0...15_000, using: &random), &random)) })
+                    let new = ModelNode(
+                        elements: (0..<10).map { _ in
+                            .child(.filled(Int.random(in: 0...15_000, using: &random), &random))
+                        })
                     h.roots[1]?.elements[index] = .child(new)
                     elements[index] = Int64(try h.make(new))
                 }
@@ -136,8 +144,14 @@ final class StorageEvacuationTests: XCTestCase {
             let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
             h.roots[0] = ModelNode(bytes: [1])
             h.roots[8] = ModelNode(bytes: [1, 2])
-            h.roots[1] = ModelNode(elements: (0..<20).map { _ in .child(ModelNode(elements: (0..<10).map { _ in
-                .child(.filled(1000, &random)) })) })
+            h.roots[1] = ModelNode(
+                elements: (0..<20).map { _ in
+                    .child(
+                        ModelNode(
+                            elements: (0..<10).map { _ in
+                                .child(.filled(1000, &random))
+                            }))
+                })
             try h.commitModel([0, 1, 8])
             // A plain array, placed like any node of the history tree's slot by hand: slot 11 points to it.
             try h.begin()

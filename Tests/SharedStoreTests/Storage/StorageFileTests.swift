@@ -133,7 +133,7 @@ final class StorageFileTests: XCTestCase {
         let file = try DatabaseFile.inMemory()
         let old = try file.view(of: Snapshot(version: 1, topRef: 0, logicalSize: 4096))
         let far = (8 << 30) + (1 << 20)
-        try SystemCalls.truncate((file.backend as! PlainFile).descriptor, to: far)   // sparse: no memory is used
+        try SystemCalls.truncate((file.backend as! PlainFile).descriptor, to: far)  // sparse: no memory is used
         let new = try file.view(of: Snapshot(version: 2, topRef: 0, logicalSize: far))
         XCTAssertNotEqual(old.base, new.base)
         XCTAssertEqual(FileHeader(old.base), FileHeader(new.base))

@@ -96,10 +96,18 @@ private class ForeignProjection: Projection<Derived> {
     "query: MATCHES": { directory in _ = try modelRealm(directory).objects(Dog.self).filter("name MATCHES 'x.*'") },
     "query: block": { directory in _ = try modelRealm(directory).objects(Dog.self).filter(NSPredicate { _, _ in true }) },
     "query: computed property": { directory in _ = try modelRealm(directory).objects(Derived.self).where { $0.computed == "x" } },
-    "query: computed from a number": { directory in _ = try modelRealm(directory).objects(Person.self).where { $0.doubledAge == 0 } },
-    "query: two collections": { directory in _ = try modelRealm(directory).objects(Person.self).where { $0.dogs.name == $0.homes.city } },
-    "query: subquery over a map": { directory in _ = try modelRealm(directory).objects(AllTypes.self).where { ($0.intMap["a"] == 1).count > 1 } },
-    "query: subquery without a collection": { directory in _ = try modelRealm(directory).objects(Dog.self).where { ($0.age == 1).count > 1 } },
+    "query: computed from a number": { directory in
+        _ = try modelRealm(directory).objects(Person.self).where { $0.doubledAge == 0 }
+    },
+    "query: two collections": { directory in
+        _ = try modelRealm(directory).objects(Person.self).where { $0.dogs.name == $0.homes.city }
+    },
+    "query: subquery over a map": { directory in
+        _ = try modelRealm(directory).objects(AllTypes.self).where { ($0.intMap["a"] == 1).count > 1 }
+    },
+    "query: subquery without a collection": { directory in
+        _ = try modelRealm(directory).objects(Dog.self).where { ($0.age == 1).count > 1 }
+    },
     "sort: unknown property": { directory in _ = try modelRealm(directory).objects(Dog.self).sorted(byKeyPath: "nothing") },
     "sort: along a list": { directory in _ = try modelRealm(directory).objects(Person.self).sorted(byKeyPath: "dogs.age") },
     "sort: by a link": { directory in _ = try modelRealm(directory).objects(Dog.self).sorted(byKeyPath: "owner") },
@@ -111,22 +119,31 @@ private class ForeignProjection: Projection<Derived> {
     "distinct: operator": { directory in _ = try modelRealm(directory).objects(Person.self).distinct(by: ["dogs.@count"]) },
     "sum: unknown property": { directory in _ = try modelRealm(directory).objects(Dog.self).sum(ofProperty: "nothing") as Int },
     "sum: date": { directory in _ = try modelRealm(directory).objects(AllTypes.self).sum(ofProperty: "date") as Int },
-    "values: nested operator": { directory in _ = try filledRealm(directory).0.objects(Person.self).value(forKeyPath: "@sum.dogs.@count") },
-    "sections: no order": { directory in _ = try modelRealm(directory).objects(Dog.self).sectioned(by: \.age, sortDescriptors: []) },
-    "sections: another order": { directory in _ = try modelRealm(directory).objects(Dog.self).sectioned(by: \.age, sortDescriptors: [SortDescriptor(keyPath: "name")]) },
+    "values: nested operator": { directory in
+        _ = try filledRealm(directory).0.objects(Person.self).value(forKeyPath: "@sum.dogs.@count")
+    },
+    "sections: no order": { directory in _ = try modelRealm(directory).objects(Dog.self).sectioned(by: \.age, sortDescriptors: [])
+    },
+    "sections: another order": { directory in
+        _ = try modelRealm(directory).objects(Dog.self).sectioned(by: \.age, sortDescriptors: [SortDescriptor(keyPath: "name")])
+    },
     "sections: block that writes": { directory in
         let (realm, _) = try filledRealm(directory)
         try realm.write {
-            _ = realm.objects(Dog.self).sectioned(by: { dog -> Int in
-                dog.age += 1
-                return dog.age
-            }, sortDescriptors: [SortDescriptor(keyPath: "name")]).count
+            _ =
+                realm.objects(Dog.self).sectioned(
+                    by: { dog -> Int in
+                        dog.age += 1
+                        return dog.age
+                    }, sortDescriptors: [SortDescriptor(keyPath: "name")]
+                ).count
         }
     },
     "projection of nothing": { directory in _ = EmptyProjection(projecting: try filledRealm(directory).1) },
     "projection of what is not stored": { _ in _ = ForeignProjection(projecting: Derived()) },
     "projection that cannot be set": { _ in PersonProjection(projecting: Person()).shouted = "x" },
-    "projection outside of a transaction": { directory in PersonProjection(projecting: try filledRealm(directory).1).title = "x" },
+    "projection outside of a transaction": { directory in PersonProjection(projecting: try filledRealm(directory).1).title = "x"
+    },
     "key path of what is not stored": { _ in _ = _name(for: \Derived.notStored) },
     "freeze of an unmanaged list": { _ in _ = List<Int>().freeze() },
 ]

@@ -5,7 +5,8 @@ import RealmSwiftTestModels
 // Misuses of objects and their collections.
 
 private let types: [ObjectBase.Type] = [
-    Dog.self, Person.self, Address.self, Country.self, AllTypes.self, Mapped.self, PointModel.self, Renamed.self, Base.self, Derived.self, Owner.self, Holder.self,
+    Dog.self, Person.self, Address.self, Country.self, AllTypes.self, Mapped.self, PointModel.self, Renamed.self, Base.self,
+    Derived.self, Owner.self, Holder.self,
 ]
 
 @MainActor func modelRealm(_ directory: String, _ name: String = "models") throws -> Realm {
@@ -15,8 +16,12 @@ private let types: [ObjectBase.Type] = [
 /// A Realm with a person that has something of everything.
 @MainActor func filledRealm(_ directory: String) throws -> (Realm, Person) {
     let realm = try modelRealm(directory)
-    let person = Person(value: ["name": "Ann", "age": 3, "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 2]], "address": ["city": "York"], "tags": ["t"],
-                                "pets": ["p": ["name": "Kit"]]] as [String: Any])
+    let person = Person(
+        value: [
+            "name": "Ann", "age": 3, "dogs": [["name": "Rex", "age": 1], ["name": "Ada", "age": 2]], "address": ["city": "York"],
+            "tags": ["t"],
+            "pets": ["p": ["name": "Kit"]],
+        ] as [String: Any])
     try realm.write { realm.add(person) }
     return (realm, person)
 }
@@ -117,7 +122,9 @@ private let types: [ObjectBase.Type] = [
     },
     "thaw where the class is unknown": { directory in
         let url = URL(fileURLWithPath: directory + "/classes.realm")
-        let here = try Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [Owner.self, Dog.self, Person.self, Address.self, Country.self]))
+        let here = try Realm(
+            configuration: Realm.Configuration(
+                fileURL: url, objectTypes: [Owner.self, Dog.self, Person.self, Address.self, Country.self]))
         try here.write { here.add(Dog(name: "Rex")) }
         nonisolated(unsafe) let frozen = here.objects(Dog.self)[0].freeze()
         let thread = Thread {
@@ -183,8 +190,11 @@ private let types: [ObjectBase.Type] = [
         let realm = try modelRealm(directory)
         try realm.write { realm.add(Person(), update: .modified) }
     },
-    "lookup in a class without a key": { directory in _ = try modelRealm(directory).dynamicObject(ofType: "Person", forPrimaryKey: 1) },
-    "lookup by a key of another type": { directory in _ = try modelRealm(directory).object(ofType: Owner.self, forPrimaryKey: "x") },
+    "lookup in a class without a key": { directory in
+        _ = try modelRealm(directory).dynamicObject(ofType: "Person", forPrimaryKey: 1)
+    },
+    "lookup by a key of another type": { directory in _ = try modelRealm(directory).object(ofType: Owner.self, forPrimaryKey: "x")
+    },
     "embedded object twice": { directory in
         let (realm, person) = try filledRealm(directory)
         try realm.write { realm.create(Person.self).address = person.address }
@@ -207,7 +217,8 @@ private let types: [ObjectBase.Type] = [
     "write to a frozen Realm": { directory in try modelRealm(directory).freeze().beginWrite() },
     "write to a read-only Realm": { directory in
         try autoreleasepool { _ = try modelRealm(directory) }
-        let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/models.realm"), readOnly: true, objectTypes: types)
+        let configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: directory + "/models.realm"), readOnly: true, objectTypes: types)
         try Realm(configuration: configuration).beginWrite()
     },
     "text too long": { directory in

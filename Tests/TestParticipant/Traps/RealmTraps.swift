@@ -6,7 +6,8 @@ import RealmSwiftTestModels
 @MainActor func trapRealm(_ directory: String) throws -> Realm { try Realm(configuration: trapConfiguration(directory)) }
 
 func trapConfiguration(_ directory: String) -> Realm.Configuration {
-    Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [Dog.self, Person.self, Address.self, Country.self])
+    Realm.Configuration(
+        fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [Dog.self, Person.self, Address.self, Country.self])
 }
 
 /// Runs `body` on another thread and waits for it.
@@ -52,7 +53,9 @@ func onOtherThread(_ body: @escaping () -> Void) {
         try queue.sync { realm = try Realm(configuration: trapConfiguration(directory), queue: queue) }
         _ = realm?.objects(Dog.self).count
     },
-    "open off the queue": { directory in _ = try Realm(configuration: trapConfiguration(directory), queue: DispatchQueue(label: "q")) },
+    "open off the queue": { directory in
+        _ = try Realm(configuration: trapConfiguration(directory), queue: DispatchQueue(label: "q"))
+    },
     "resolve twice": { directory in
         let realm = try trapRealm(directory)
         let reference = ThreadSafeReference(to: try realm.write { realm.create(Dog.self) })
@@ -134,9 +137,15 @@ func onOtherThread(_ body: @escaping () -> Void) {
         _ = try Realm(configuration: configuration)
     },
     "object type": { _ in _ = Realm.Configuration(objectTypes: [ObjectBase.self]) },
-    "no properties": { directory in _ = try! Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [Propertyless.self])) },
+    "no properties": { directory in
+        _ = try! Realm(
+            configuration: Realm.Configuration(
+                fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [Propertyless.self]))
+    },
     "init opens a realm": { directory in
-        _ = try Realm(configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [SelfOpening.self]))
+        _ = try Realm(
+            configuration: Realm.Configuration(
+                fileURL: URL(fileURLWithPath: directory + "/a.realm"), objectTypes: [SelfOpening.self]))
     },
     "migrate open file": { directory in
         let realm = try trapRealm(directory)

@@ -4,7 +4,8 @@ import Foundation
 typealias TrapCase = @MainActor (_ directory: String) throws -> Void
 
 /// All misuses by name; `RealmSwiftTests` starts one process for each that it tests (see `assertTraps`).
-@MainActor let trapCases: [String: TrapCase] = [realmTrapCases, objectTrapCases, collectionTrapCases, observationTrapCases].reduce(into: [:]) { $0.merge($1) { first, _ in first } }
+@MainActor let trapCases: [String: TrapCase] = [realmTrapCases, objectTrapCases, collectionTrapCases, observationTrapCases]
+    .reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
 /// `TestParticipant trap NAME`: does what the case says. Coming back is a failure of the case, told by exit code 0.
 @MainActor func runTrapCommand(_ arguments: [String]) throws -> Int32 {

@@ -35,7 +35,8 @@ struct ModelChanges {
         while grows {
             grows = false
             for table in world.order where reachable.contains(table) {
-                for column in world.tables[table]?.columns ?? [] where column.type == .link && !reachable.contains(column.oppositeTable) {
+                for column in world.tables[table]?.columns ?? []
+                where column.type == .link && !reachable.contains(column.oppositeTable) {
                     reachable.insert(column.oppositeTable)
                     grows = true
                 }
@@ -73,11 +74,17 @@ struct ModelChanges {
             return world.create(table.key, key)
         }
         var value = scalar(primaryKey)
-        if chance(25), let present = anyObject(table.key), case .scalar(let taken) = table.objects[present]?[primaryKey.key] { value = taken }
+        if chance(25), let present = anyObject(table.key), case .scalar(let taken) = table.objects[present]?[primaryKey.key] {
+            value = taken
+        }
         if value == .null && !primaryKey.isNullable { return }
-        let known = table.keys.first { if case .scalar(let other) = table.objects[$0]?[primaryKey.key] { ModelValue.isSame(other, value) } else { false } }
+        let known = table.keys.first {
+            if case .scalar(let other) = table.objects[$0]?[primaryKey.key] { ModelValue.isSame(other, value) } else { false }
+        }
         let made = try editor.createObject(primaryKey: value)
-        if made.wasCreated != (known == nil) || known ?? made.key != made.key { throw ModelError("\(table.name) with \(value): \(made), in the model \(String(describing: known))") }
+        if made.wasCreated != (known == nil) || known ?? made.key != made.key {
+            throw ModelError("\(table.name) with \(value): \(made), in the model \(String(describing: known))")
+        }
         if made.wasCreated { world.create(table.key, made.key, primaryKey: value) }
     }
 
@@ -95,13 +102,17 @@ struct ModelChanges {
         let editor = try group.editor(table.key)
         lastOperation = "index of \(table.name).\(editor.table.name(of: column))"
         if try editor.table.indexRef(of: column) != 0 { return try editor.removeIndex(column.key) }
-        if column.type == .string && column.collection == nil && chance(40) { return try editor.addIndex(column.key, fullText: true) }
+        if column.type == .string && column.collection == nil && chance(40) {
+            return try editor.addIndex(column.key, fullText: true)
+        }
         guard TableEditor.isIndexable(column) else { return }
         // Text over 200 bytes is refused in an indexed list.
-        let isTooLong = column.collection == .list && table.objects.values.contains { values in
-            guard case .list(let elements) = values[column.key] else { return false }
-            return elements.contains { if case .scalar(.string(let text)) = $0 { text.utf8.count > 200 } else { false } }
-        }
+        let isTooLong =
+            column.collection == .list
+            && table.objects.values.contains { values in
+                guard case .list(let elements) = values[column.key] else { return false }
+                return elements.contains { if case .scalar(.string(let text)) = $0 { text.utf8.count > 200 } else { false } }
+            }
         if !isTooLong { try editor.addIndex(column.key) }
     }
 
@@ -114,7 +125,9 @@ struct ModelChanges {
             for key in table.keys { world.tables[table.key]?.setValue(nil, column.key, of: key) }
             return
         }
-        let types: [ColumnType] = [.int, .bool, .string, .binary, .timestamp, .float, .double, .decimal, .objectId, .uuid, .mixed, .link]
+        let types: [ColumnType] = [
+            .int, .bool, .string, .binary, .timestamp, .float, .double, .decimal, .objectId, .uuid, .mixed, .link,
+        ]
         let attributes: [ColumnAttributes] = [[], [], .nullable, .nullable, .list, [.list, .nullable], .set, .dictionary]
         guard let type = any(types), var chosen = any(attributes) else { return }
         let target = type == .link ? any(world.order.filter { !world.isEmbedded($0) }) : nil
@@ -133,13 +146,15 @@ struct ModelChanges {
         if table.objects.isEmpty && table.kind == .topLevel { try create(group, table) }
         guard let key = anyObject(table.key), let old = world.tables[table.key]?.objects[key]?[column.key] else { return }
         let editor = try group.editor(table.key)
-        lastOperation = "change \(table.name).\(editor.table.name(of: column)) (\(column.type) \(column.attributes.rawValue)) of \(key)"
+        lastOperation =
+            "change \(table.name).\(editor.table.name(of: column)) (\(column.type) \(column.attributes.rawValue)) of \(key)"
         if column.key == table.primaryKey {
             // The value that it has may be assigned.
             if case .scalar(let value) = old { try editor.set(column, of: key, to: value) }
             return
         }
-        var change = PropertyChange(editor: editor, column: column, isEmbedded: column.type == .link && world.isEmbedded(column.oppositeTable))
+        var change = PropertyChange(
+            editor: editor, column: column, isEmbedded: column.type == .link && world.isEmbedded(column.oppositeTable))
         var new = old
         try changeValue(&new, old, editor, key, &change)
         coverage.insert(Self.name(table, column))
@@ -157,7 +172,9 @@ struct ModelChanges {
         var born: [ObjectKey] = []
     }
 
-    private mutating func changeValue(_ value: inout ModelValue, _ old: ModelValue, _ editor: TableEditor, _ key: ObjectKey, _ change: inout PropertyChange) throws {
+    private mutating func changeValue(
+        _ value: inout ModelValue, _ old: ModelValue, _ editor: TableEditor, _ key: ObjectKey, _ change: inout PropertyChange
+    ) throws {
         let column = change.column
         let identity = editor.identity(column, of: key)
         if column.collection != nil { return try changeCollection(&value, identity, depth: 0, &change) }
@@ -198,7 +215,9 @@ struct ModelChanges {
         }
     }
 
-    private mutating func changeCollection(_ value: inout ModelValue, _ identity: TableEditor.Identity, depth: Int, _ change: inout PropertyChange) throws {
+    private mutating func changeCollection(
+        _ value: inout ModelValue, _ identity: TableEditor.Identity, depth: Int, _ change: inout PropertyChange
+    ) throws {
         switch value {
         case .list(var elements):
             try changeList(&elements, identity, depth, &change)
@@ -222,11 +241,14 @@ struct ModelChanges {
 
     private func isCollection(_ value: ModelValue) -> Bool { if case .scalar = value { false } else { true } }
 
-    private mutating func changeList(_ elements: inout [ModelValue], _ identity: TableEditor.Identity, _ depth: Int, _ change: inout PropertyChange) throws {
+    private mutating func changeList(
+        _ elements: inout [ModelValue], _ identity: TableEditor.Identity, _ depth: Int, _ change: inout PropertyChange
+    ) throws {
         let editor = change.editor, column = change.column, n = elements.count
         let nested = elements.indices.filter { isCollection(elements[$0]) }
         if depth < 6, chance(50), let position = any(nested) {
-            return try changeCollection(&elements[position], editor.nestedIdentity(identity, at: position), depth: depth + 1, &change)
+            return try changeCollection(
+                &elements[position], editor.nestedIdentity(identity, at: position), depth: depth + 1, &change)
         }
         let isNested = depth > 0 || column.collection == nil
         switch number(10) {
@@ -275,10 +297,13 @@ struct ModelChanges {
         }
     }
 
-    private mutating func changeSet(_ elements: inout [Mixed], _ identity: TableEditor.Identity, _ change: PropertyChange) throws {
+    private mutating func changeSet(_ elements: inout [Mixed], _ identity: TableEditor.Identity, _ change: PropertyChange) throws
+    {
         let editor = change.editor, column = change.column
         if chance(30), let element = any(elements) {
-            guard try editor.setErase(identity, element) == elements.firstIndex(where: { Mixed.compare($0, element) == 0 }) else { throw ModelError("erased from another place") }
+            guard try editor.setErase(identity, element) == elements.firstIndex(where: { Mixed.compare($0, element) == 0 }) else {
+                throw ModelError("erased from another place")
+            }
             elements.removeAll { Mixed.compare($0, element) == 0 }
             return
         }
@@ -302,7 +327,9 @@ struct ModelChanges {
         if wasInserted { elements.insert(new, at: place) }
     }
 
-    private mutating func changeDictionary(_ entries: inout [ByteKey: ModelValue], _ identity: TableEditor.Identity, _ depth: Int, _ change: inout PropertyChange) throws {
+    private mutating func changeDictionary(
+        _ entries: inout [ByteKey: ModelValue], _ identity: TableEditor.Identity, _ depth: Int, _ change: inout PropertyChange
+    ) throws {
         let editor = change.editor, column = change.column
         let keys = entries.keys.sorted { ValueOrder.compare($0.text, $1.text) < 0 }
         let nested = keys.indices.filter { i in entries[keys[i]].map { isCollection($0) } ?? false }
@@ -312,7 +339,9 @@ struct ModelChanges {
             return
         }
         if chance(25), let key = any(keys) {
-            guard try editor.dictionaryErase(identity, key.text) == keys.firstIndex(of: key) else { throw ModelError("erased from another place") }
+            guard try editor.dictionaryErase(identity, key.text) == keys.firstIndex(of: key) else {
+                throw ModelError("erased from another place")
+            }
             let gone = entries.removeValue(forKey: key)
             if change.isEmbedded { change.orphans += ModelWorld.links(gone) }
             return
@@ -340,7 +369,10 @@ struct ModelChanges {
     // MARK: Values
 
     private mutating func dictionaryKey() -> String {
-        ["a", "b", "ab", "abc", "Zo\u{EB}", "Zoe\u{308}", "", "key \(number(30))", String(repeating: "long ", count: 15 + number(8))][number(9)]
+        [
+            "a", "b", "ab", "abc", "Zo\u{EB}", "Zoe\u{308}", "", "key \(number(30))",
+            String(repeating: "long ", count: 15 + number(8)),
+        ][number(9)]
     }
 
     private mutating func text() -> String {
@@ -371,9 +403,13 @@ struct ModelChanges {
         case .float: return .float([0, -0.0, 1.5, .infinity, -.leastNonzeroMagnitude, Float(number(1000)) / 7][number(6)])
         case .double: return .double([0, -0.0, 1.5, -.infinity, .greatestFiniteMagnitude, Double(number(1000)) / 7][number(6)])
         case .string: return .string(text())
-        case .binary: return .binary((0..<[0, 1, 9, 63, 64, 65, 300, 3000][number(8)]).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        case .binary:
+            return .binary((0..<[0, 1, 9, 63, 64, 65, 300, 3000][number(8)]).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         case .timestamp: return .timestamp(Timestamp(seconds: integer() >> 8, nanoseconds: 0))
-        case .decimal: return .decimal([Decimal128Bits(Int64(number(1000)) - 500), Decimal128Bits(low: random.next(), high: 0x3042_0000_0000_0000)][number(2)])
+        case .decimal:
+            return .decimal(
+                [Decimal128Bits(Int64(number(1000)) - 500), Decimal128Bits(low: random.next(), high: 0x3042_0000_0000_0000)][
+                    number(2)])
         case .objectId: return .objectId(ObjectIdValue(high: random.next() >> UInt64(number(64)), low: UInt32(number(5))))
         case .uuid: return .uuid(UUIDValue(high: UInt64(number(5)), low: random.next() >> UInt64(number(64))))
         case .link: return anyObject(column.oppositeTable).map { .link(column.oppositeTable, $0) } ?? .null
@@ -396,7 +432,9 @@ struct ModelChanges {
         case 9: return .objectId(ObjectIdValue(high: random.next(), low: 7))
         case 10: return .uuid(UUIDValue(high: 3, low: random.next()))
         case 11, 12, 13:
-            guard let table = any(world.order.filter { world.tables[$0]?.kind == .topLevel }), let key = anyObject(table) else { return .int(1) }
+            guard let table = any(world.order.filter { world.tables[$0]?.kind == .topLevel }), let key = anyObject(table) else {
+                return .int(1)
+            }
             return .link(table, key)
         case 14, 15: return .list
         default: return .dictionary

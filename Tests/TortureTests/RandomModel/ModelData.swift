@@ -132,11 +132,16 @@ struct ModelWorld {
         touch(table, key)
         let target = Mixed.link(table, key)
         for origin in order {
-            guard let linking = tables[origin]?.columns.filter({ $0.type == .mixed || $0.type == .link && $0.oppositeTable == table }),
-                  !linking.isEmpty, let keys = tables[origin]?.keys else { continue }
+            guard
+                let linking = tables[origin]?.columns.filter({
+                    $0.type == .mixed || $0.type == .link && $0.oppositeTable == table
+                }),
+                !linking.isEmpty, let keys = tables[origin]?.keys
+            else { continue }
             for object in keys {
                 for column in linking {
-                    guard let value = tables[origin]?.objects[object]?[column.key], let without = Self.without(target, value) else { continue }
+                    guard let value = tables[origin]?.objects[object]?[column.key], let without = Self.without(target, value)
+                    else { continue }
                     set(without, column.key, of: object, in: origin)
                 }
             }
@@ -160,7 +165,9 @@ struct ModelWorld {
                 } else if let without = without(target, element) {
                     changed = true
                     left.append(without)
-                } else { left.append(element) }
+                } else {
+                    left.append(element)
+                }
             }
             return changed ? .list(left) : nil
         case .dictionary(let entries):

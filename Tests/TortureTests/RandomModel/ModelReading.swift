@@ -7,8 +7,9 @@ extension ModelWorld {
     init(_ group: Group) throws {
         for table in try group.tables() where table.name != "metadata" && table.name != "pk" && table.kind != .asymmetric {
             order.append(table.key)
-            var model = ModelTable(key: table.key, name: table.name, kind: table.kind, columns: Array(table.publicColumns),
-                                   primaryKey: table.primaryKeyColumn?.key)
+            var model = ModelTable(
+                key: table.key, name: table.name, kind: table.kind, columns: Array(table.publicColumns),
+                primaryKey: table.primaryKeyColumn?.key)
             try table.forEachObject { row in model.insert(row.key, try Self.values(row, model.columns)) }
             tables[table.key] = model
         }
@@ -65,8 +66,9 @@ extension ModelWorld {
 
     /// What a version has that the model does not have, or has differently; nil where they are equal.
     ///
-    /// - Parameter known: the leaves of the version before, which were equal then; they are not looked at again where nothing in them
-    ///   was touched since, as a leaf with the same ref has the same content. The leaves of this version afterwards. Nil looks at all.
+    /// - Parameter known: the leaves of the version before, which were equal then; they are not looked at again where nothing in
+    ///   them was touched since, as a leaf with the same ref has the same content. The leaves of this version afterwards. Nil
+    ///   looks at all.
     func firstDifference(_ group: Group, known: inout KnownLeaves?) throws -> String? {
         var found = KnownLeaves()
         for key in order {
@@ -108,14 +110,15 @@ extension ModelWorld {
             let value = try Self.value(row, column)
             guard let wanted = expected[column.key] else { return "the model lacks a column of \(model.name)" }
             if !ModelValue.isSame(value, wanted) {
-                return "\(model.name) \(key), column \(column.specIndex) (\(column.type)): \(value), in the model \(wanted)".prefix(2000).description
+                return "\(model.name) \(key), column \(column.specIndex) (\(column.type)): \(value), in the model \(wanted)"
+                    .prefix(2000).description
             }
         }
         return nil
     }
 
-    /// What the history of one commit must have told, or nil where it did: objects that came and went, and at least the columns whose
-    /// values differ. Embedded objects come with their owners and are not told of.
+    /// What the history of one commit must have told, or nil where it did: objects that came and went, and at least the columns
+    /// whose values differ. Embedded objects come with their owners and are not told of.
     func firstUntold(since old: ModelWorld, _ changes: ChangeSet) -> String? {
         for key in order {
             guard let now = tables[key], now.kind == .topLevel, let before = old.tables[key] else { continue }

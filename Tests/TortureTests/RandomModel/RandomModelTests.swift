@@ -5,8 +5,8 @@ import XCTest
 
 /// Given files, changed at random in every column over many commits, equal a plain model of the same data.
 ///
-/// The quick form makes a few dozen commits on each file. The long form, `Scripts/random-model [COMMITS]`, makes a thousand on each of
-/// them, and includes the largest.
+/// The quick form makes a few dozen commits on each file. The long form, `Scripts/random-model [COMMITS]`, makes a thousand on
+/// each of them, and includes the largest.
 final class RandomModelTests: XCTestCase {
     private struct Given {
         let name: String
@@ -54,17 +54,20 @@ final class RandomModelTests: XCTestCase {
         var trace: [String] = []
         do { return try run(given, scratch, commits: commits, seed: seed, workMax: workMax, &trace) } catch {
             if let folder = ProcessInfo.processInfo.environment["RANDOM_MODEL_KEEP"] {
-                try? FileManager.default.copyItem(atPath: scratch.file("a.realm"), toPath: folder + "/\(given.name)-\(seed)-\(getpid()).realm")
+                try? FileManager.default.copyItem(
+                    atPath: scratch.file("a.realm"), toPath: folder + "/\(given.name)-\(seed)-\(getpid()).realm")
             }
             throw ModelError("\(error); the last operations: \(trace.suffix(8).joined(separator: ", "))")
         }
     }
 
-    /// After each commit everything is compared, but for leaves that neither the commit nor the model has touched; every so many commits
-    /// those as well.
+    /// After each commit everything is compared, but for leaves that neither the commit nor the model has touched; every so many
+    /// commits those as well.
     ///
     /// - Parameter workMax: objects and columns, looked at per commit, that decide how often those are.
-    private func run(_ given: Given, _ scratch: ScratchDirectory, commits: Int, seed: UInt64, workMax: Int, _ trace: inout [String]) throws -> String {
+    private func run(
+        _ given: Given, _ scratch: ScratchDirectory, commits: Int, seed: UInt64, workMax: Int, _ trace: inout [String]
+    ) throws -> String {
         let path = scratch.file("a.realm")
         try FileManager.default.copyItem(atPath: given.path, toPath: path)
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
@@ -100,18 +103,24 @@ final class RandomModelTests: XCTestCase {
             let message = "\(given.name), seed \(seed), commit \(committed)"
             var collector = ChangeCollector()
             _ = try reader.refresh { try collector.add($1) }
-            if let untold = changes.world.firstUntold(since: before, collector.finish()) { throw ModelError("\(message): history: \(untold)") }
+            if let untold = changes.world.firstUntold(since: before, collector.finish()) {
+                throw ModelError("\(message): history: \(untold)")
+            }
             if committed % interval == 0 || committed == commits {
                 compared += 1
                 known = nil
             }
-            if let found = try changes.world.firstDifference(reader.group, known: &known) { throw ModelError("\(message): \(found)") }
+            if let found = try changes.world.firstDifference(reader.group, known: &known) {
+                throw ModelError("\(message): \(found)")
+            }
             if committed % verifyInterval == 0 || committed == commits {
                 try assertSound(path, given.key, message)
                 verified += 1
             }
             if let (old, world) = pinned, changes.number(15) == 0 {
-                if let found = try world.firstDifference(old.group) { throw ModelError("\(message), pinned version \(old.version): \(found)") }
+                if let found = try world.firstDifference(old.group) {
+                    throw ModelError("\(message), pinned version \(old.version): \(found)")
+                }
                 old.end()
                 pinned = nil
             } else if pinned == nil, changes.number(15) == 0 {
@@ -119,18 +128,23 @@ final class RandomModelTests: XCTestCase {
             }
         }
         if let (old, world) = pinned {
-            if let found = try world.firstDifference(old.group) { throw ModelError("\(given.name), pinned version \(old.version): \(found)") }
+            if let found = try world.firstDifference(old.group) {
+                throw ModelError("\(given.name), pinned version \(old.version): \(found)")
+            }
             old.end()
         }
         reader.end()
         try store.close()
         let file = try ImmutableFile(path: path, key: given.key)
-        if let found = try changes.world.firstDifference(file.group) { throw ModelError("\(given.name), seed \(seed), reopened: \(found)") }
+        if let found = try changes.world.firstDifference(file.group) {
+            throw ModelError("\(given.name), seed \(seed), reopened: \(found)")
+        }
         if commits >= 1000 {
             let missed = changes.reachableColumns.subtracting(changes.coverage)
             if !missed.isEmpty { throw ModelError("\(given.name): never changed: \(missed.sorted())") }
         }
-        return "\(given.name): \(committed) commits, \(compared) full comparisons, \(verified) verifications, \(rolledBack) rolled back, "
+        return
+            "\(given.name): \(committed) commits, \(compared) full comparisons, \(verified) verifications, \(rolledBack) rolled back, "
             + "\(changes.coverage.count) columns changed, \(try FileManager.default.attributesOfItem(atPath: path)[.size] ?? 0) bytes"
     }
 
@@ -157,7 +171,8 @@ final class RandomModelTests: XCTestCase {
             if Self.commitsInLongForm == nil && ["trees", "upgrade_1000_23"].contains(file.name) { continue }
             do {
                 let commits = Self.commitsInLongForm ?? 30
-                let line = try run(file, commits: commits, seed: seed &+ UInt64(total), workMax: Self.commitsInLongForm == nil ? 400 : 3000)
+                let line = try run(
+                    file, commits: commits, seed: seed &+ UInt64(total), workMax: Self.commitsInLongForm == nil ? 400 : 3000)
                 if Self.commitsInLongForm != nil {
                     print(line)
                     fflush(nil)

@@ -99,7 +99,9 @@ enum IntegerArrayEditor<Coding: IntegerCoding> {
     /// Removes all elements from `newCount` on. An array truncated to nothing has the smallest width again.
     static func truncate(_ arena: Arena, _ ref: Int, to newCount: Int) throws -> Int {
         let node = try arena.integerNode(ref)
-        guard UInt(bitPattern: newCount) <= UInt(bitPattern: node.count) else { throw arena.indexOutside(ref, newCount, node.count) }
+        guard UInt(bitPattern: newCount) <= UInt(bitPattern: node.count) else {
+            throw arena.indexOutside(ref, newCount, node.count)
+        }
         if newCount == 0 && !arena.memory.isInArena(ref) {
             try arena.release(ref)
             return try create(arena, flags: node.flags)

@@ -52,7 +52,9 @@ enum BPlusTreeEditor<L: LeafEditor> {
     /// Hands the leaf that holds element `index`, and the index in it, to `edit`, which returns the leaf's new ref. It
     /// must not change the number of elements.
     @inline(__always)
-    static func editLeaf(_ arena: Arena, _ root: Int, _ index: Int, _ edit: (_ leaf: Int, _ local: Int) throws -> Int) throws -> Int {
+    static func editLeaf(_ arena: Arena, _ root: Int, _ index: Int, _ edit: (_ leaf: Int, _ local: Int) throws -> Int) throws
+        -> Int
+    {
         if try !arena.memory.node(root).isInner { return try edit(root, index) }
         let root = try writableInner(arena, root)
         precondition(index >= 0 && index < total(arena, root), "index outside the sequence; compare it with the count first")
@@ -273,7 +275,9 @@ enum BPlusTreeEditor<L: LeafEditor> {
         let next = try arena.child(ref, index + 2)
         let nextNode = try arena.memory.node(next)
         let isInner = nextNode.isInner
-        if try arena.memory.node(child).isInner != isInner { throw FormatError(ref: ref, "leaves of the tree are not at one depth") }
+        if try arena.memory.node(child).isInner != isInner {
+            throw FormatError(ref: ref, "leaves of the tree are not at one depth")
+        }
         let nextSize = isInner ? nextNode.count - 2 : try L.count(arena, next)
         if size + nextSize >= nodeSizeMax * 3 / 4 { return false }
         if isInner {
@@ -489,7 +493,8 @@ enum BPlusTreeEditor<L: LeafEditor> {
             } else {
                 var own = try UnsignedArrayEditor.create(arena)
                 for index in first..<first + size - 1 {
-                    own = try UnsignedArrayEditor.append(arena, own, try UnsignedArrayEditor.get(arena, offsets, index) &- Int64(start))
+                    own = try UnsignedArrayEditor.append(
+                        arena, own, try UnsignedArrayEditor.get(arena, offsets, index) &- Int64(start))
                 }
                 arena.setElement(inner, 0, own)
             }

@@ -17,7 +17,9 @@ enum BacklinkLeafEditor {
     /// Removes a row and its backlinks.
     static func erase(_ arena: Arena, _ ref: Int, _ index: Int) throws -> Int { try RefLeafEditor.erase(arena, ref, index) }
 
-    static func truncate(_ arena: Arena, _ ref: Int, to count: Int) throws -> Int { try RefLeafEditor.truncate(arena, ref, to: count) }
+    static func truncate(_ arena: Arena, _ ref: Int, to count: Int) throws -> Int {
+        try RefLeafEditor.truncate(arena, ref, to: count)
+    }
 
     static func moveTail(_ arena: Arena, from source: Int, at start: Int, to target: Int) throws -> (source: Int, target: Int) {
         try RefLeafEditor.moveTail(arena, from: source, at: start, to: target)

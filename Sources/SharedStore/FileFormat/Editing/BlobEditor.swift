@@ -79,7 +79,9 @@ enum BlobEditor {
     /// Removes all bytes from `byteCount` on.
     static func truncate(_ arena: Arena, _ ref: Int, to byteCount: Int) throws -> Int {
         let node = try arena.memory.node(ref)
-        if node.flags & 0xD8 != 0x10 || byteCount < 0 || byteCount > node.count { throw arena.indexOutside(ref, byteCount, node.count) }
+        if node.flags & 0xD8 != 0x10 || byteCount < 0 || byteCount > node.count {
+            throw arena.indexOutside(ref, byteCount, node.count)
+        }
         let ref = try arena.makeWritable(ref)
         arena.setHeader(ref, flags: byteCount == 0 ? 0x10 : 0x11, count: byteCount)
         return ref

@@ -179,7 +179,9 @@ enum BytesLeafEditor<Kind: BytesLeafKind>: LeafEditor {
     }
 
     /// Moves the blobs of a leaf of big blobs as they are, unless all of them are short enough for a smaller form.
-    private static func moveBlobs(_ arena: Arena, from source: Int, at start: Int, to target: Int) throws -> (source: Int, target: Int) {
+    private static func moveBlobs(_ arena: Arena, from source: Int, at start: Int, to target: Int) throws -> (
+        source: Int, target: Int
+    ) {
         let source = try arena.writableRefs(source)
         let count = arena.header(source).count
         var longest = 0
@@ -257,7 +259,9 @@ enum BytesLeafEditor<Kind: BytesLeafKind>: LeafEditor {
     @inline(__always)
     private static func extent(_ arena: Arena, _ ref: Int, _ index: Int) throws -> (start: Int, end: Int) {
         let offsets = try arena.integerNode(try smallChild(arena, ref, 0))
-        guard UInt(bitPattern: index) < UInt(bitPattern: offsets.count) else { throw arena.indexOutside(ref, index, offsets.count) }
+        guard UInt(bitPattern: index) < UInt(bitPattern: offsets.count) else {
+            throw arena.indexOutside(ref, index, offsets.count)
+        }
         let start = index == 0 ? 0 : offsets.unchecked(index &- 1)
         let end = offsets.unchecked(index)
         if start < 0 || end < start || end > Int64(BlobEditor.byteCountMax) { throw badOffsets(ref, index) }
@@ -277,7 +281,8 @@ enum BytesLeafEditor<Kind: BytesLeafKind>: LeafEditor {
     }
 
     @inline(__always)
-    private static func editBlob(_ arena: Arena, _ ref: Int, at position: Int, removing: Int, _ value: Element, zeros: Int) throws {
+    private static func editBlob(_ arena: Arena, _ ref: Int, at position: Int, removing: Int, _ value: Element, zeros: Int) throws
+    {
         let old = try smallChild(arena, ref, 1)
         let bytes = value ?? UnsafeRawBufferPointer(start: nil, count: 0)
         let new = try BlobEditor.splice(arena, old, at: position, removing: removing, bytes, zeros: zeros)

@@ -69,7 +69,8 @@ extension ClusterTreeEditor {
     private func raise(_ ref: Int, _ level: Int, by difference: UInt64) throws -> Int {
         if level == 0 {
             let leaf = try writableLeaf(ref)
-            arena.setElement(leaf, 0, try UnsignedArrayEditor.add(arena, try ensureKeys(leaf), from: 0, Int64(bitPattern: difference)))
+            arena.setElement(
+                leaf, 0, try UnsignedArrayEditor.add(arena, try ensureKeys(leaf), from: 0, Int64(bitPattern: difference)))
             return leaf
         }
         let inner = try writableInner(ref, level)
@@ -84,7 +85,8 @@ extension ClusterTreeEditor {
         let slot = ClusterTreeEditor.headerSlots + index
         let next = try arena.child(ref, slot + 1)
         let nextNode = try arena.memory.node(next)
-        let nextSize = level == 1 ? try ClusterTree.leafCount(arena.memory, nextNode) : nextNode.count - ClusterTreeEditor.headerSlots
+        let nextSize =
+            level == 1 ? try ClusterTree.leafCount(arena.memory, nextNode) : nextNode.count - ClusterTreeEditor.headerSlots
         if size + nextSize >= ClusterTreeEditor.mergedSizeBelow { return false }
         let offsets = try ensureOffsets(ref, level)
         let distance = try UnsignedArrayEditor.get(arena, offsets, index + 1) &- UnsignedArrayEditor.get(arena, offsets, index)
@@ -121,7 +123,8 @@ extension ClusterTreeEditor {
         let moved = childCount(next)
         let child = try writableInner(child, level, growth: moved)
         let shifted = try UnsignedArrayEditor.add(arena, try ensureOffsets(next, level), from: 0, distance)
-        let (emptied, offsets) = try UnsignedArrayEditor.moveTail(arena, from: shifted, at: 0, to: try ensureOffsets(child, level))
+        let (emptied, offsets) = try UnsignedArrayEditor.moveTail(
+            arena, from: shifted, at: 0, to: try ensureOffsets(child, level))
         arena.setElement(child, 0, offsets)
         for index in 0..<moved {
             arena.insertElement(child, arena.header(child).count, arena.element(next, ClusterTreeEditor.headerSlots + index))

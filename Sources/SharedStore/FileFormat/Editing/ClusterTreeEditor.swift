@@ -42,7 +42,9 @@ struct ClusterTreeEditor {
     private func createLeaf(slots: Int, first: Int64) throws -> Int {
         let leaf = try arena.makeRefs(count: slots)
         arena.setElement(leaf, 0, first)
-        for column in columns { arena.setElement(leaf, 1 + column.leafIndex, try ColumnLeafEditor.createFilled(arena, column, count: 0)) }
+        for column in columns {
+            arena.setElement(leaf, 1 + column.leafIndex, try ColumnLeafEditor.createFilled(arena, column, count: 0))
+        }
         return leaf
     }
 
@@ -195,7 +197,8 @@ struct ClusterTreeEditor {
         if count < ClusterTreeEditor.nodeSizeMax {
             if arena.element(ref, 0) != 0 || splitKey != UInt64(count) << UInt64(8 * level) {
                 let offsets = try ensureOffsets(ref, level)
-                arena.setElement(ref, 0, try UnsignedArrayEditor.insert(arena, offsets, place.index + 1, Int64(bitPattern: splitKey)))
+                arena.setElement(
+                    ref, 0, try UnsignedArrayEditor.insert(arena, offsets, place.index + 1, Int64(bitPattern: splitKey)))
             }
             arena.insertElement(ref, slot + 1, Int64(below.sibling))
             return Insertion(ref: ref, leaf: below.leaf, row: below.row)
@@ -218,7 +221,8 @@ struct ClusterTreeEditor {
         // Children behind the split one move to a new node; offsets become relative to the first of them.
         let offsets = try ensureOffsets(ref, level)
         let first = UInt64(bitPattern: try UnsignedArrayEditor.get(arena, offsets, index + 1))
-        let (kept, tail) = try UnsignedArrayEditor.moveTail(arena, from: offsets, at: index + 1, to: try UnsignedArrayEditor.create(arena))
+        let (kept, tail) = try UnsignedArrayEditor.moveTail(
+            arena, from: offsets, at: index + 1, to: try UnsignedArrayEditor.create(arena))
         arena.setElement(ref, 0, try UnsignedArrayEditor.append(arena, kept, Int64(bitPattern: splitKey)))
         let moved = count - index - 1
         let sibling = try arena.makeRefs(flags: 0xC0, count: ClusterTreeEditor.headerSlots + moved, growth: 1)
@@ -331,7 +335,9 @@ struct ClusterTreeEditor {
             if flags & 0x80 == 0 { return 0 }
             if flags & 0x5F == 0x47 && count > 1 {
                 let element = arena.element(root, 1)
-                if element >= 3 && element <= Int64(2 &* ClusterTree.depthMax &+ 1) && element & 1 != 0 { return Int(element >> 1) }
+                if element >= 3 && element <= Int64(2 &* ClusterTree.depthMax &+ 1) && element & 1 != 0 {
+                    return Int(element >> 1)
+                }
             }
         }
         return try levelSlowly(root)
@@ -347,7 +353,9 @@ struct ClusterTreeEditor {
     }
 
     @inline(never)
-    func wrongLevel(_ ref: Int, _ level: Int) -> FormatError { FormatError(ref: ref, "cluster node is not one of level \(level)") }
+    func wrongLevel(_ ref: Int, _ level: Int) -> FormatError {
+        FormatError(ref: ref, "cluster node is not one of level \(level)")
+    }
 
     /// An inner node of the given level as it can be changed.
     @inline(__always)
@@ -443,7 +451,9 @@ struct ClusterTreeEditor {
     }
 
     @inline(never)
-    func offsetMismatch(_ ref: Int) -> FormatError { FormatError(ref: ref, "offsets of a cluster node do not match its children") }
+    func offsetMismatch(_ ref: Int) -> FormatError {
+        FormatError(ref: ref, "offsets of a cluster node do not match its children")
+    }
 
     func makeKeys(_ count: Int) throws -> Int64 {
         let keys = try UnsignedArrayEditor.create(arena, count: count, value: 0)

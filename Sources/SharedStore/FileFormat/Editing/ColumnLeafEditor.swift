@@ -64,7 +64,8 @@ enum ColumnLeafEditor {
         case .timestamp:
             return try TimestampLeafEditor.createFilled(arena, count: count, isNull ? nil : Timestamp(seconds: 0, nanoseconds: 0))
         case .decimal: return try DecimalLeafEditor.createFilled(arena, count: count, isNull ? nil : zeroDecimal)
-        case .objectId: return try ObjectIdLeafEditor.createFilled(arena, count: count, isNull ? nil : ObjectIdValue(high: 0, low: 0))
+        case .objectId:
+            return try ObjectIdLeafEditor.createFilled(arena, count: count, isNull ? nil : ObjectIdValue(high: 0, low: 0))
         case .uuid: return try UUIDLeafEditor.createFilled(arena, count: count, isNull ? nil : UUIDValue(high: 0, low: 0))
         case .string: return try StringLeafEditor.createFilled(arena, count: count, isNull ? nil : noBytes)
         case .enumString: return try EnumStringLeafEditor.createFilled(arena, count: count, column.enumDefault)
@@ -86,7 +87,8 @@ enum ColumnLeafEditor {
         case .bool: return try BoolLeafEditor.insert(arena, ref, index, isNull ? nil : false)
         case .float: return try FloatLeafEditor.insert(arena, ref, index, isNull ? nil : 0)
         case .double: return try DoubleLeafEditor.insert(arena, ref, index, isNull ? nil : 0)
-        case .timestamp: return try TimestampLeafEditor.insert(arena, ref, index, isNull ? nil : Timestamp(seconds: 0, nanoseconds: 0))
+        case .timestamp:
+            return try TimestampLeafEditor.insert(arena, ref, index, isNull ? nil : Timestamp(seconds: 0, nanoseconds: 0))
         case .decimal: return try DecimalLeafEditor.insert(arena, ref, index, isNull ? nil : zeroDecimal)
         case .objectId: return try ObjectIdLeafEditor.insert(arena, ref, index, isNull ? nil : ObjectIdValue(high: 0, low: 0))
         case .uuid: return try UUIDLeafEditor.insert(arena, ref, index, isNull ? nil : UUIDValue(high: 0, low: 0))

@@ -48,7 +48,9 @@ enum FloatingPointLeafEditor<Pattern: FloatingPointPattern>: LeafEditor {
         let (flags, count) = arena.header(ref)
         if Int(flags & 7) == Pattern.widthCode { return ref }
         // An empty array may have any width.
-        if count > 0 { throw FormatError(ref: ref, "leaf of numbers of \(MemoryLayout<Pattern.Bits>.size) bytes has another width") }
+        if count > 0 {
+            throw FormatError(ref: ref, "leaf of numbers of \(MemoryLayout<Pattern.Bits>.size) bytes has another width")
+        }
         arena.setHeader(ref, flags: flags & 0xF8 | UInt8(Pattern.widthCode), count: 0)
         return try BlockArrayEditor.writable(arena, ref, growth: growth)
     }
@@ -221,7 +223,9 @@ enum FixedBytesLeafEditor<Value: FixedBytesValue>: LeafEditor {
 
     static func moveTail(_ arena: Arena, from source: Int, at start: Int, to target: Int) throws -> (source: Int, target: Int) {
         let sourceCount = try count(arena, source)
-        guard UInt(bitPattern: start) <= UInt(bitPattern: sourceCount) else { throw arena.indexOutside(source, start, sourceCount) }
+        guard UInt(bitPattern: start) <= UInt(bitPattern: sourceCount) else {
+            throw arena.indexOutside(source, start, sourceCount)
+        }
         let from = try arena.memory.node(source).payload
         let (target, count) = try writable(arena, target, growth: sourceCount - start)
         let payload = arena.payload(target)
@@ -292,7 +296,8 @@ enum TimestampLeafEditor: LeafEditor {
     static func insert(_ arena: Arena, _ ref: Int, _ index: Int, _ value: Timestamp?) throws -> Int {
         let ref = try writable(arena, ref)
         let seconds = try NullableIntLeafEditor.insert(arena, try arena.child(ref, 0), index, value?.seconds)
-        return store(arena, ref, seconds, try ArrayEditor.insert(arena, try arena.child(ref, 1), index, Int64(value?.nanoseconds ?? 0)))
+        return store(
+            arena, ref, seconds, try ArrayEditor.insert(arena, try arena.child(ref, 1), index, Int64(value?.nanoseconds ?? 0)))
     }
 
     static func erase(_ arena: Arena, _ ref: Int, _ index: Int) throws -> Int {
@@ -310,8 +315,12 @@ enum TimestampLeafEditor: LeafEditor {
     static func moveTail(_ arena: Arena, from source: Int, at start: Int, to target: Int) throws -> (source: Int, target: Int) {
         let source = try writable(arena, source)
         let target = try writable(arena, target)
-        let seconds = try NullableIntLeafEditor.moveTail(arena, from: try arena.child(source, 0), at: start, to: try arena.child(target, 0))
-        let nanoseconds = try ArrayEditor.moveTail(arena, from: try arena.child(source, 1), at: start, to: try arena.child(target, 1))
-        return (store(arena, source, seconds.source, nanoseconds.source), store(arena, target, seconds.target, nanoseconds.target))
+        let seconds = try NullableIntLeafEditor.moveTail(
+            arena, from: try arena.child(source, 0), at: start, to: try arena.child(target, 0))
+        let nanoseconds = try ArrayEditor.moveTail(
+            arena, from: try arena.child(source, 1), at: start, to: try arena.child(target, 1))
+        return (
+            store(arena, source, seconds.source, nanoseconds.source), store(arena, target, seconds.target, nanoseconds.target)
+        )
     }
 }

@@ -11,7 +11,8 @@ protocol IntegerCoding {
     /// Width code of an array that has become empty.
     static var emptyWidthCode: Int { get }
     /// Copies elements to a place of the same or a larger width, last one first, so that both may begin at one address.
-    static func widen(_ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int)
+    static func widen(
+        _ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int)
 }
 
 /// The ordinary kind: widths from 8 bits on are signed.
@@ -63,7 +64,9 @@ enum SignedCoding: IntegerCoding {
         }
     }
 
-    static func widen(_ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int) {
+    static func widen(
+        _ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int
+    ) {
         switch (sourceCode, targetCode) {
         case (4, 5): widenElements(source, Int8.self, target, Int16.self, count)
         case (4, 6): widenElements(source, Int8.self, target, Int32.self, count)
@@ -128,7 +131,9 @@ enum UnsignedCoding: IntegerCoding {
         }
     }
 
-    static func widen(_ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int) {
+    static func widen(
+        _ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int
+    ) {
         switch (sourceCode, targetCode) {
         case (4, 5): widenElements(source, UInt8.self, target, UInt16.self, count)
         case (4, 6): widenElements(source, UInt8.self, target, UInt32.self, count)
@@ -186,7 +191,8 @@ private func addElements<T: FixedWidthInteger & BitwiseCopyable>(
 @inline(__always)
 private func addWrapping(_ p: UnsafeMutableRawPointer, _ start: Int, _ end: Int, _ difference: Int64) -> Bool {
     for index in start..<end {
-        p.storeBytes(of: p.load(fromByteOffset: index &* 8, as: Int64.self) &+ difference, toByteOffset: index &* 8, as: Int64.self)
+        p.storeBytes(
+            of: p.load(fromByteOffset: index &* 8, as: Int64.self) &+ difference, toByteOffset: index &* 8, as: Int64.self)
     }
     return true
 }
@@ -204,7 +210,8 @@ private func widenElements<S: FixedWidthInteger & BitwiseCopyable, T: FixedWidth
 }
 
 private func widenOneByOne<Coding: IntegerCoding>(
-    _: Coding.Type, _ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int, _ count: Int
+    _: Coding.Type, _ source: UnsafeRawPointer, _ sourceCode: Int, _ target: UnsafeMutableRawPointer, _ targetCode: Int,
+    _ count: Int
 ) {
     if sourceCode == targetCode {
         target.copyMemory(from: source, byteCount: packedByteCount(count, sourceCode))

@@ -176,7 +176,9 @@ enum MixedLeafEditor: LeafEditor {
     }
 
     @inline(__always)
-    private static func composite(_ arena: Arena, _ ref: Int) throws -> Node { try arena.integerNode(try arena.child(ref, composites)) }
+    private static func composite(_ arena: Arena, _ ref: Int) throws -> Node {
+        try arena.integerNode(try arena.child(ref, composites))
+    }
 
     private static func setComposite(_ arena: Arena, _ ref: Int, _ index: Int, _ value: Int64) throws {
         arena.setElement(ref, composites, try ArrayEditor.set(arena, try arena.child(ref, composites), index, value))
@@ -297,7 +299,8 @@ enum MixedLeafEditor: LeafEditor {
     }
 
     private static func appendRef(_ arena: Arena, _ ref: Int, _ root: Int) throws -> Int64 {
-        let array = arena.element(ref, refs) == 0
+        let array =
+            arena.element(ref, refs) == 0
             ? try arena.makeRefs(count: 0) : try arena.writableRefs(try arena.child(ref, refs), growth: 1)
         let place = arena.header(array).count
         arena.setElement(ref, refs, try ArrayEditor.append(arena, array, Int64(root)))
@@ -309,7 +312,9 @@ enum MixedLeafEditor: LeafEditor {
         let slot = Int(value >> 5 & 7)
         if value == 0 || slot == 0 { return (0, 0) }
         let place = Int(value >> 8)
-        if slot > refs || place < 0 || place >= Arena.elementCountMax { throw FormatError(ref: ref, "Mixed value \(value) has no payload") }
+        if slot > refs || place < 0 || place >= Arena.elementCountMax {
+            throw FormatError(ref: ref, "Mixed value \(value) has no payload")
+        }
         if slot == refs {
             let count = try arena.integerNode(try arena.child(ref, refs)).count
             if place >= count { throw arena.indexOutside(ref, place, count) }

@@ -27,7 +27,9 @@ enum NullableIntLeafEditor: LeafEditor {
     }
 
     @inline(never)
-    private static func noSentinel(_ ref: Int) -> FormatError { FormatError(ref: ref, "leaf of nullable integers lacks its first element") }
+    private static func noSentinel(_ ref: Int) -> FormatError {
+        FormatError(ref: ref, "leaf of nullable integers lacks its first element")
+    }
 
     @inline(__always)
     static func set(_ arena: Arena, _ ref: Int, _ index: Int, _ value: Int64?) throws -> Int {

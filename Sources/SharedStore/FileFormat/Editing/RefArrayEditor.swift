@@ -45,7 +45,9 @@ extension Arena {
     /// Element `index` as the ref of a child that must be there.
     @inline(__always)
     func child(_ ref: Int, _ index: Int) throws -> Int {
-        guard UInt(bitPattern: index) < UInt(bitPattern: header(ref).count) else { throw indexOutside(ref, index, header(ref).count) }
+        guard UInt(bitPattern: index) < UInt(bitPattern: header(ref).count) else {
+            throw indexOutside(ref, index, header(ref).count)
+        }
         let value = element(ref, index)
         if value & 1 != 0 || value <= 0 { throw noChild(ref, index, value) }
         return Int(value)

@@ -4,7 +4,8 @@
 /// width type 1, width 1, the count is in bytes
 /// block = [null bits: bit j for value j][value 0]...[value 7]      1 + 8k bytes; the last block ends after its last value
 /// ```
-/// Invariant: `count = bytesFor(values)`. The bytes of a null value, and null bits at and beyond the number of values, mean nothing.
+/// Invariant: `count = bytesFor(values)`. The bytes of a null value, and null bits at and beyond the number of values, mean
+/// nothing.
 enum FixedBytes {
     @inline(__always)
     static func byteCount(_ values: Int, _ k: Int) -> Int { values &* k &+ (values &+ 7) >> 3 }

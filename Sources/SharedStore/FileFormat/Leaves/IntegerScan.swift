@@ -107,7 +107,8 @@ extension NullableIntLeaf {
         try node.forEachInteger(1..<node.count) { try body($0 == null ? nil : $0) }
     }
 
-    /// Copies the elements, `sentinel` in the place of null, to the begin of `target`. Traps if it has not room for `count` values.
+    /// Copies the elements, `sentinel` in the place of null, to the begin of `target`. Traps if it has not room for `count`
+    /// values.
     public func copyElements(into target: UnsafeMutableBufferPointer<Int64>) {
         precondition(target.count >= count, "buffer too small for the values of the leaf")
         if let address = target.baseAddress { node.copyIntegers(1..<node.count, to: address) }

@@ -9,8 +9,8 @@
 ///   4 refs       refs: roots of nested collections, 0 while empty
 ///   5 keys       integers, one a value: the key of the nested collection; may be shorter than composite
 /// ```
-/// P is the number of the array that holds the payload, X the index in it; with P = 0 the value is X itself. Invariants: type and P
-/// agree; X lies inside the array. Nothing follows from the order of payloads.
+/// P is the number of the array that holds the payload, X the index in it; with P = 0 the value is X itself. Invariants: type and
+/// P agree; X lies inside the array. Nothing follows from the order of payloads.
 public struct MixedLeaf: Leaf {
     public let ref: Int
     let composite: Node
@@ -68,8 +68,8 @@ public struct MixedLeaf: Leaf {
         return Mixed(try view(index))
     }
 
-    /// Value `index` where it lies: strings and binaries as bytes of the file. Throws on one that is split over several blobs (over
-    /// 16,777,200 bytes), which only `value` can read.
+    /// Value `index` where it lies: strings and binaries as bytes of the file. Throws on one that is split over several blobs
+    /// (over 16,777,200 bytes), which only `value` can read.
     public func view(_ index: Int) throws -> MixedView {
         try check(index, ref)
         let element = composite.unchecked(index)

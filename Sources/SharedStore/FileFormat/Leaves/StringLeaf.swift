@@ -43,8 +43,8 @@ public struct StringLeaf: Leaf {
         }
     }
 
-    /// The UTF-8 bytes of value `index`, nil for null; valid as long as the version. Throws on a string of several blobs, which only
-    /// `value` can read.
+    /// The UTF-8 bytes of value `index`, nil for null; valid as long as the version. Throws on a string of several blobs, which
+    /// only `value` can read.
     @inline(__always)
     public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? {
         try check(index, ref)

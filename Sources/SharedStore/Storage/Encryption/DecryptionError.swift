@@ -23,12 +23,15 @@ public struct DecryptionError: Error, Equatable, Sendable, CustomStringConvertib
     public var description: String {
         switch reason {
         case .neverWritten: "\(path): decryption failed: page at \(position) has never been written to"
-        case .outOfBounds: "\(path): decryption failed: page at \(position) is out of bounds; the file is cut off or not encrypted"
-        case .interruptedFirstWrite: "\(path): decryption failed: page at \(position) failed the HMAC check, or its first write was interrupted"
+        case .outOfBounds:
+            "\(path): decryption failed: page at \(position) is out of bounds; the file is cut off or not encrypted"
+        case .interruptedFirstWrite:
+            "\(path): decryption failed: page at \(position) failed the HMAC check, or its first write was interrupted"
         case .authenticationFailed:
             "\(path): decryption failed: page at \(position) failed the HMAC check; either the encryption key is incorrect or the data is corrupted"
         case .countersDisagree: "\(path): decryption failed: the metadata of the page at \(position) is damaged"
-        case .unstable(let seconds): "\(path): decryption failed: unable to decrypt the page at \(position) after \(seconds) seconds"
+        case .unstable(let seconds):
+            "\(path): decryption failed: unable to decrypt the page at \(position) after \(seconds) seconds"
         }
     }
 }

@@ -2,16 +2,17 @@ import Glibc
 import Synchronization
 import SystemCalls
 
-/// The backend of an encrypted file: positions are those of the plain content, what lies on disk is ciphertext (file-format-3 section 8).
+/// The backend of an encrypted file: positions are those of the plain content, what lies on disk is ciphertext (file-format-3
+/// section 8).
 ///
-/// Each span has its own decrypted pages. Writes go to the pages of the newest span, gathered until `flush`: a page is encrypted once
-/// for all that a commit changes in it, and at most once between two syncs. Whoever maps a larger span meanwhile, a reader perhaps,
-/// leaves the gathered pages alone: they are written with the `flush` for which they were gathered, and the next writes go to the new
-/// span.
+/// Each span has its own decrypted pages. Writes go to the pages of the newest span, gathered until `flush`: a page is encrypted
+/// once for all that a commit changes in it, and at most once between two syncs. Whoever maps a larger span meanwhile, a reader
+/// perhaps, leaves the gathered pages alone: they are written with the `flush` for which they were gathered, and the next writes
+/// go to the new span.
 ///
-/// What is written where no span reaches goes to pages in a window of their own: a file that grows beyond its span, and a file that is
-/// written without being mapped (a copy, from its beginning to its end). Their memory is given back as soon as they are written: a copy
-/// takes no more memory than its buffers.
+/// What is written where no span reaches goes to pages in a window of their own: a file that grows beyond its span, and a file
+/// that is written without being mapped (a copy, from its beginning to its end). Their memory is given back as soon as they are
+/// written: a copy takes no more memory than its buffers.
 ///
 /// Sendable: the list of pages is behind a lock; writing is the business of the holder of the write mutex alone.
 public final class EncryptedFile: FileBackend, @unchecked Sendable {
@@ -76,13 +77,15 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     private let writtenPages = Atomic<Int>(0)
 
     public override func map(at address: UnsafeMutableRawPointer, length: Int) throws -> PageSource? {
-        _ = try SystemCalls.map(length: length, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-                                -1, at: address, path: path)
+        _ = try SystemCalls.map(
+            length: length, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+            -1, at: address, path: path)
         // Pages keep a descriptor of their own: readers of an old span may outlive this object.
         let own = try SystemCalls.duplicate(descriptor, path: path)
         let pages: EncryptedPages
         do {
-            pages = try EncryptedPages(descriptor: own, path: path, key: key, base: address, byteCount: length, markers: markers, ownsDescriptor: true)
+            pages = try EncryptedPages(
+                descriptor: own, path: path, key: key, base: address, byteCount: length, markers: markers, ownsDescriptor: true)
         } catch {
             SystemCalls.close(own)
             throw error
@@ -95,7 +98,9 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
     private func pages(upTo end: Int) throws -> EncryptedPages {
         try state.withLock { state in
             if !state.isOpen { throw SystemError(call: "write", code: EBADF, path: path) }
-            if let writing = state.writing, writing.hasUnflushedPages || state.newest == nil, end <= writing.byteCount { return writing }
+            if let writing = state.writing, writing.hasUnflushedPages || state.newest == nil, end <= writing.byteCount {
+                return writing
+            }
             if let newest = state.newest, end <= newest.byteCount, !(state.writing?.hasUnflushedPages ?? false) {
                 state.write(with: newest, isWindow: false)
                 return newest
@@ -104,8 +109,9 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
             let window = try Self.reserve(end, path)
             guard let base = window.baseAddress else { throw SystemError(call: "mmap", code: ENOMEM, path: path) }
             do {
-                let pages = try EncryptedPages(descriptor: descriptor, path: path, key: key, base: base, byteCount: window.count, markers: markers,
-                                               ownsMemory: true)
+                let pages = try EncryptedPages(
+                    descriptor: descriptor, path: path, key: key, base: base, byteCount: window.count, markers: markers,
+                    ownsMemory: true)
                 if let writing = state.writing { pages.adoptUnflushedPages(of: writing) }
                 state.write(with: pages, isWindow: true)
                 return pages
@@ -127,7 +133,9 @@ public final class EncryptedFile: FileBackend, @unchecked Sendable {
                 let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
                 let base = try SystemCalls.map(length: length, protection: PROT_READ | PROT_WRITE, flags: flags, path: path)
                 return UnsafeMutableRawBufferPointer(start: base, count: length)
-            } catch let error as SystemError where error.code == ENOMEM && length / 2 >= max(end, windowByteCountMin) { length /= 2 }
+            } catch let error as SystemError where error.code == ENOMEM && length / 2 >= max(end, windowByteCountMin) {
+                length /= 2
+            }
         }
     }
 

@@ -3,13 +3,13 @@ import SystemCalls
 
 /// Bringing changed pages to the file (file-format-3 8.4).
 ///
-/// A page is encrypted once for all that was changed in it. Its entry is written first, then its data, back to back; where nobody else can
-/// read the file, those of a whole block: first the entries, then the data, in as few calls as there are runs. The first page of a block lies
-/// behind its metadata and goes with it in one call: so does the header of the file.
+/// A page is encrypted once for all that was changed in it. Its entry is written first, then its data, back to back; where nobody
+/// else can read the file, those of a whole block: first the entries, then the data, in as few calls as there are runs. The first
+/// page of a block lies behind its metadata and goes with it in one call: so does the header of the file.
 ///
-/// Crash argument: entry first, then data; a reader that finds the new entry with the old data uses the previous seal of the entry. A page
-/// is written at most once between two syncs (`needsSync`), so the previous seal always describes what is durable. All other entries of
-/// a metadata page that is written as a whole have the bytes that they had.
+/// Crash argument: entry first, then data; a reader that finds the new entry with the old data uses the previous seal of the
+/// entry. A page is written at most once between two syncs (`needsSync`), so the previous seal always describes what is durable.
+/// All other entries of a metadata page that is written as a whole have the bytes that they had.
 extension EncryptedPages {
     /// Changes plain bytes in memory; `flush` brings them to the file.
     public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws {
@@ -111,13 +111,16 @@ extension EncryptedPages {
         }
     }
 
-    /// A write failed on the way: finds out what the file holds of the page, its old content or the new one, for whoever writes it next.
+    /// A write failed on the way: finds out what the file holds of the page, its old content or the new one, for whoever writes
+    /// it next.
     private func recall(_ page: Int) {
         let block = page / PageGeometry.pagesPerBlock
         let buffer = UnsafeMutableRawBufferPointer(start: sealed(0), count: PageGeometry.pageByteCount)
         guard let entries = try? metadata(block, fresh: true),
-              let count = try? SystemCalls.read(descriptor, into: buffer, at: PageGeometry.filePosition(page << 12), path: path), count == buffer.count,
-              let tag = try? cipher.seal(sealed(0), iv: 0) else {
+            let count = try? SystemCalls.read(descriptor, into: buffer, at: PageGeometry.filePosition(page << 12), path: path),
+            count == buffer.count,
+            let tag = try? cipher.seal(sealed(0), iv: 0)
+        else {
             knownMetadata.forget(block)
             return
         }
@@ -136,7 +139,8 @@ extension EncryptedPages {
         dirtyPages.removeAll()
     }
 
-    /// As `flush`; the memory of the written pages goes back to the system, and they are decrypted again when they are next touched.
+    /// As `flush`; the memory of the written pages goes back to the system, and they are decrypted again when they are next
+    /// touched.
     func flushAndGiveBackMemory(alone: Bool = false) throws {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
@@ -196,10 +200,14 @@ extension EncryptedPages {
     private func encrypt(_ page: Int, _ old: PageEntry, to target: UnsafeMutableRawPointer) throws -> PageEntry {
         let position = page << 12
         var e = old
-        // The data in the file may be that of the previous seal (a torn write): that one then counts as current. Where the whole page is
-        // written anew the seal that we remember may be older than what others wrote since, and says nothing.
-        if states[page].contains(.wasLoaded), e.current.iv != 0, page < seals.count, seals[page].iv != 0, seals[page] == e.previous,
-           seals[page] != e.current { e.current = e.previous }
+        // The data in the file may be that of the previous seal (a torn write): that one then counts as current. Where the whole
+        // page is written anew the seal that we remember may be older than what others wrote since, and says nothing.
+        if states[page].contains(.wasLoaded), e.current.iv != 0, page < seals.count, seals[page].iv != 0,
+            seals[page] == e.previous,
+            seals[page] != e.current
+        {
+            e.current = e.previous
+        }
         e.previous = e.current
         repeat {
             e.current.iv = PageEntry.counter(after: e.current.iv)
@@ -213,18 +221,23 @@ extension EncryptedPages {
         let start = block * PageGeometry.blockByteCount
         let first = pages[0] % PageGeometry.pagesPerBlock, last = pages[count - 1] % PageGeometry.pagesPerBlock
         func write(_ source: UnsafeMutableRawPointer, _ byteCount: Int, _ offset: Int) throws {
-            try SystemCalls.write(descriptor, UnsafeRawBufferPointer(start: source, count: byteCount), at: start + offset, path: path)
+            try SystemCalls.write(
+                descriptor, UnsafeRawBufferPointer(start: source, count: byteCount), at: start + offset, path: path)
         }
         if first == 0 && last < count {
             // One run from the beginning of the block: it lies behind the metadata.
             return try write(stage, (1 + count) * PageGeometry.pageByteCount, 0)
         }
-        try write(stage + first * PageGeometry.entryByteCount, (last - first + 1) * PageGeometry.entryByteCount, first * PageGeometry.entryByteCount)
+        try write(
+            stage + first * PageGeometry.entryByteCount, (last - first + 1) * PageGeometry.entryByteCount,
+            first * PageGeometry.entryByteCount)
         var i = 0
         while i < count {
             var end = i + 1
             while end < count, pages[end] == pages[end - 1] + 1 { end += 1 }
-            try write(sealed(i), (end - i) * PageGeometry.pageByteCount, (1 + pages[i] % PageGeometry.pagesPerBlock) * PageGeometry.pageByteCount)
+            try write(
+                sealed(i), (end - i) * PageGeometry.pageByteCount,
+                (1 + pages[i] % PageGeometry.pagesPerBlock) * PageGeometry.pageByteCount)
             i = end
         }
     }

@@ -56,8 +56,11 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     ///   - base: writable anonymous memory of `byteCount` bytes, address of plain byte 0; it must outlive this object.
     ///   - markers: those of the session; nil where nobody else has the file open.
     ///   - ownsDescriptor, ownsMemory: these go with this object, where it could be made.
-    public init(descriptor: Int32, path: String, key: EncryptionKey, base: UnsafeMutableRawPointer, byteCount: Int, markers: (any PageWriteMarkers)? = nil,
-                ownsDescriptor: Bool = false, ownsMemory: Bool = false) throws {
+    public init(
+        descriptor: Int32, path: String, key: EncryptionKey, base: UnsafeMutableRawPointer, byteCount: Int,
+        markers: (any PageWriteMarkers)? = nil,
+        ownsDescriptor: Bool = false, ownsMemory: Bool = false
+    ) throws {
         self.ownsDescriptor = ownsDescriptor
         self.ownsMemory = ownsMemory
         self.descriptor = descriptor
@@ -71,7 +74,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         SystemCalls.leaveOutOfDumps(base, length: byteCount)
         mappedByteCount = (PageGeometry.pageByteCount + 5 * pageCount + 8 + 4095) & ~4095
         mapped = try SystemCalls.map(
-            length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, path: path)
+            length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+            path: path)
         SystemCalls.leaveOutOfDumps(mapped, length: mappedByteCount)
         scratch = mapped
         generationWord = (mapped + PageGeometry.pageByteCount).assumingMemoryBound(to: UInt32.self)
@@ -97,7 +101,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     }
 
     /// Bytes of plain content in the file as it is now.
-    public func plainSize() throws -> Int { PageGeometry.plainSize(fileSize: try SystemCalls.status(descriptor, path: path).size) }
+    public func plainSize() throws -> Int {
+        PageGeometry.plainSize(fileSize: try SystemCalls.status(descriptor, path: path).size)
+    }
 
     // MARK: Generations
 
@@ -126,7 +132,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         return markers.writeCounter == validCounter && markers.writingPage == 0
     }
 
-    /// A new version was bound: every page is possibly stale, if somebody wrote one, and is compared with its entry at the next touch.
+    /// A new version was bound: every page is possibly stale, if somebody wrote one, and is compared with its entry at the next
+    /// touch.
     public override func invalidate() {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
@@ -196,7 +203,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         let outcome = try readWithRetries(page)
         switch outcome {
         case .content(let seal):
-            if page < seals.count, seals[page].iv != 0 { copyChanges(to: base + position) } else {
+            if page < seals.count, seals[page].iv != 0 {
+                copyChanges(to: base + position)
+            } else {
                 (base + position).copyMemory(from: scratch, byteCount: PageGeometry.pageByteCount)
             }
             remember(page, seal)
@@ -207,19 +216,23 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             memset(base + position, 0, PageGeometry.pageByteCount)
             remember(page, PageEntry.Seal())
         case .failure(let reason):
-            guard forWriting, reason.isOfAPageWithoutContent else { throw DecryptionError(path: path, position: position, reason: reason) }
+            guard forWriting, reason.isOfAPageWithoutContent else {
+                throw DecryptionError(path: path, position: position, reason: reason)
+            }
             memset(base + position, 0, PageGeometry.pageByteCount)
             remember(page, PageEntry.Seal())
         }
         setMark(page, present)
     }
 
-    /// Brings a page that was decrypted before to the content of `scratch`. Others may be reading in it: what belongs to their versions is the
-    /// same in both, and is not written.
+    /// Brings a page that was decrypted before to the content of `scratch`. Others may be reading in it: what belongs to their
+    /// versions is the same in both, and is not written.
     private func copyChanges(to page: UnsafeMutableRawPointer) {
         for offset in stride(from: 0, to: PageGeometry.pageByteCount, by: 8) {
             let word = scratch.load(fromByteOffset: offset, as: UInt64.self)
-            if page.load(fromByteOffset: offset, as: UInt64.self) != word { page.storeBytes(of: word, toByteOffset: offset, as: UInt64.self) }
+            if page.load(fromByteOffset: offset, as: UInt64.self) != word {
+                page.storeBytes(of: word, toByteOffset: offset, as: UInt64.self)
+            }
         }
     }
 
@@ -251,7 +264,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     }
 
     private func entry(_ page: Int, fresh: Bool) throws -> PageEntry {
-        PageEntry(try metadata(page / PageGeometry.pagesPerBlock, fresh: fresh) + page % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount)
+        PageEntry(
+            try metadata(page / PageGeometry.pagesPerBlock, fresh: fresh) + page % PageGeometry.pagesPerBlock
+                * PageGeometry.entryByteCount)
     }
 
     /// One attempt by the table of file-format-3 8.5; the plaintext is left in `scratch`.
@@ -264,8 +279,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         let tag = try cipher.seal(sealed, iv: 0)
         let seal: PageEntry.Seal
         if tag.hasSameTag(as: e.current) {
-            // No tag covers the counters, but every writer lets the latest follow the one before (file-format-3 8.4, 8.5): a damaged one,
-            // or an entry that was read while it was written, would garble the first bytes of the page.
+            // No tag covers the counters, but every writer lets the latest follow the one before (file-format-3 8.4, 8.5): a
+            // damaged one, or an entry that was read while it was written, would garble the first bytes of the page.
             if try e.previous.iv != 0 && !follows(e, position) { return .failure(.countersDisagree) }
             seal = e.current
         } else if e.previous.iv == 0 {
@@ -283,13 +298,14 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         p.load(as: UInt8.self) == 0 && memcmp(p, p + 1, PageGeometry.pageByteCount - 1) == 0
     }
 
-    /// The counter of the latest seal is the one after that of the seal before, or the one after that: a counter is left out where it would
-    /// have made the ciphertext of before once more, which happens since it is XORed to the first four bytes of the page.
+    /// The counter of the latest seal is the one after that of the seal before, or the one after that: a counter is left out
+    /// where it would have made the ciphertext of before once more, which happens since it is XORed to the first four bytes of
+    /// the page.
     private func follows(_ e: PageEntry, _ position: Int) throws -> Bool {
         let next = PageEntry.counter(after: e.previous.iv)
         if e.current.iv == next { return true }
         if e.current.iv != PageEntry.counter(after: next) { return false }
-        let again = UnsafeMutableRawPointer.allocate(byteCount: PageGeometry.pageByteCount, alignment: 16)   // of ciphertext
+        let again = UnsafeMutableRawPointer.allocate(byteCount: PageGeometry.pageByteCount, alignment: 16)  // of ciphertext
         defer { again.deallocate() }
         try cipher.decrypt(stage, into: scratch, iv: e.current.iv, position: position)
         try cipher.encrypt(scratch, into: again, iv: next, position: position)

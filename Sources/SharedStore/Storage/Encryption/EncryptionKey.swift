@@ -18,7 +18,8 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         var taken = Array(bytes)
         defer { taken.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
         guard taken.count == Self.byteCount else { throw EncryptionKeyError.wrongLength(taken.count) }
-        memory = try SystemCalls.map(length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS)
+        memory = try SystemCalls.map(
+            length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS)
         // Both are precautions; where the machine forbids them the key still works.
         mlock(memory, mappedByteCount)
         SystemCalls.leaveOutOfDumps(memory, length: mappedByteCount)
@@ -55,7 +56,9 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         defer { bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
         var count = 0
         while count < bytes.count {
-            let n = try bytes.withUnsafeMutableBytes { try SystemCalls.readSome(fd, into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]), path: path) }
+            let n = try bytes.withUnsafeMutableBytes {
+                try SystemCalls.readSome(fd, into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]), path: path)
+            }
             if n == 0 { break }
             count += n
         }
@@ -118,7 +121,8 @@ public enum EncryptionKeyError: Error, Equatable, Sendable, CustomStringConverti
         case .wrongLength(let n): "an encryption key has 64 bytes, this one has \(n)"
         case .notAFile(let path): "\(path) is a directory or a device, no key file; name a file with 64 bytes or 128 hex digits"
         case .notAKeyFile(let path): "\(path) holds neither 64 bytes nor 128 hex digits"
-        case .readableByOthers(let path, let mode): "\(path) can be read by others (mode \(String(mode, radix: 8))): run chmod 600 on it"
+        case .readableByOthers(let path, let mode):
+            "\(path) can be read by others (mode \(String(mode, radix: 8))): run chmod 600 on it"
         case .variableNotSet(let name): "the environment variable \(name) is not set"
         case .notAKeyVariable(let name): "the environment variable \(name) does not hold 128 hex digits"
         case .noRandomness: "the system's source of random numbers is not ready"

@@ -28,11 +28,16 @@ final class PageCipher {
         }
         let ok = key.withBytes { bytes -> Bool in
             let p = bytes.bindMemory(to: UInt8.self).baseAddress!
-            // The parameters keep the pointers to both names: a string literal passed as such would be a copy that is gone by then.
+            // The parameters keep the pointers to both names: a string literal passed as such would be a copy that is gone by
+            // then.
             return PageCipher.digestName.withMemoryRebound(to: CChar.self, capacity: 7) { name in
                 PageCipher.digestParameter.withMemoryRebound(to: CChar.self, capacity: 7) { parameter in
-                    var parameters = [OSSL_PARAM_construct_utf8_string(parameter, UnsafeMutablePointer(mutating: name), 0), OSSL_PARAM_construct_end()]
-                    return EVP_EncryptInit_ex(e, EVP_aes_256_cbc(), nil, p, nil) == 1 && EVP_DecryptInit_ex(d, EVP_aes_256_cbc(), nil, p, nil) == 1
+                    var parameters = [
+                        OSSL_PARAM_construct_utf8_string(parameter, UnsafeMutablePointer(mutating: name), 0),
+                        OSSL_PARAM_construct_end(),
+                    ]
+                    return EVP_EncryptInit_ex(e, EVP_aes_256_cbc(), nil, p, nil) == 1
+                        && EVP_DecryptInit_ex(d, EVP_aes_256_cbc(), nil, p, nil) == 1
                         && EVP_CIPHER_CTX_set_padding(e, 0) == 1 && EVP_CIPHER_CTX_set_padding(d, 0) == 1
                         && EVP_MAC_init(m, p + 32, 32, &parameters) == 1
                 }
@@ -56,7 +61,9 @@ final class PageCipher {
 
     /// IV: counter (4 bytes), plain position of the page (8 bytes), four zero bytes.
     private func withIV<R>(_ counter: UInt32, _ position: Int, _ body: (UnsafePointer<UInt8>) -> R) -> R {
-        var iv: (UInt32, UInt32, UInt32, UInt32) = (counter, UInt32(truncatingIfNeeded: position), UInt32(truncatingIfNeeded: position >> 32), 0)
+        var iv: (UInt32, UInt32, UInt32, UInt32) = (
+            counter, UInt32(truncatingIfNeeded: position), UInt32(truncatingIfNeeded: position >> 32), 0
+        )
         return withUnsafeBytes(of: &iv) { body($0.bindMemory(to: UInt8.self).baseAddress!) }
     }
 
@@ -64,7 +71,9 @@ final class PageCipher {
         var n: Int32 = 0
         let ok = withIV(iv, position) { p in
             EVP_EncryptInit_ex(encryption, nil, nil, nil, p) == 1
-                && EVP_EncryptUpdate(encryption, out.assumingMemoryBound(to: UInt8.self), &n, plain.assumingMemoryBound(to: UInt8.self), 4096) == 1 && n == 4096
+                && EVP_EncryptUpdate(
+                    encryption, out.assumingMemoryBound(to: UInt8.self), &n, plain.assumingMemoryBound(to: UInt8.self), 4096) == 1
+                && n == 4096
         }
         if !ok { throw PageCipherError.unavailable }
     }
@@ -73,7 +82,10 @@ final class PageCipher {
         var n: Int32 = 0
         let ok = withIV(iv, position) { p in
             EVP_DecryptInit_ex(decryption, nil, nil, nil, p) == 1
-                && EVP_DecryptUpdate(decryption, out.assumingMemoryBound(to: UInt8.self), &n, sealed.assumingMemoryBound(to: UInt8.self), 4096) == 1 && n == 4096
+                && EVP_DecryptUpdate(
+                    decryption, out.assumingMemoryBound(to: UInt8.self), &n, sealed.assumingMemoryBound(to: UInt8.self), 4096)
+                    == 1
+                && n == 4096
         }
         if !ok { throw PageCipherError.unavailable }
     }

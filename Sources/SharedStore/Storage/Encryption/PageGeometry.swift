@@ -36,8 +36,10 @@ public struct PageEntry: Equatable, Sendable {
         public init() {}
         init(_ p: UnsafeRawPointer) {
             iv = p.loadUnaligned(as: UInt32.self)
-            tag = (p.loadUnaligned(fromByteOffset: 4, as: UInt64.self), p.loadUnaligned(fromByteOffset: 12, as: UInt64.self),
-                   p.loadUnaligned(fromByteOffset: 20, as: UInt64.self), p.loadUnaligned(fromByteOffset: 28, as: UInt32.self))
+            tag = (
+                p.loadUnaligned(fromByteOffset: 4, as: UInt64.self), p.loadUnaligned(fromByteOffset: 12, as: UInt64.self),
+                p.loadUnaligned(fromByteOffset: 20, as: UInt64.self), p.loadUnaligned(fromByteOffset: 28, as: UInt32.self)
+            )
         }
         func store(to p: UnsafeMutableRawPointer) {
             p.storeBytes(of: iv, as: UInt32.self)

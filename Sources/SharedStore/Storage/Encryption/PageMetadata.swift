@@ -29,9 +29,12 @@ struct PageMetadata {
         return bytes
     }
 
-    /// Whether a file begins like an encrypted one: with a metadata page whose counters follow each other (file-format-3 8.3, 8.4).
+    /// Whether a file begins like an encrypted one: with a metadata page whose counters follow each other (file-format-3 8.3,
+    /// 8.4).
     static func beginsFile(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard let start = bytes.baseAddress, bytes.count >= PageGeometry.smallestFileSize, bytes.count % PageGeometry.pageByteCount == 0 else { return false }
+        guard let start = bytes.baseAddress, bytes.count >= PageGeometry.smallestFileSize,
+            bytes.count % PageGeometry.pageByteCount == 0
+        else { return false }
         var used = 0
         for i in 0..<PageGeometry.pagesPerBlock {
             let entry = PageEntry(start + i * PageGeometry.entryByteCount)

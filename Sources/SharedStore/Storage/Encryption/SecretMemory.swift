@@ -1,9 +1,11 @@
 import COpenSSL
 import CShims
 
-/// Memory for keys and what is made of them: locked where the machine allows it, left out of core dumps, wiped when it is given back.
+/// Memory for keys and what is made of them: locked where the machine allows it, left out of core dumps, wiped when it is given
+/// back.
 package enum SecretMemory {
-    /// What the cryptographic library allocates in `body` lies in such memory: the contexts of ciphers, which hold the key in clear.
+    /// What the cryptographic library allocates in `body` lies in such memory: the contexts of ciphers, which hold the key in
+    /// clear.
     ///
     /// Nothing of it where the program, or another library, had set memory functions of its own before we were loaded.
     package static func within<Result>(_ body: () throws -> Result) rethrows -> Result {
@@ -38,5 +40,7 @@ package final class SecretBytes: @unchecked Sendable {
     }
 
     /// Lends the bytes to `body`; they must not be kept.
-    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result { try body(UnsafeRawBufferPointer(memory)) }
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeRawBufferPointer(memory))
+    }
 }

@@ -22,7 +22,8 @@ extension TableEditor {
             let root = Int(arena.element(leaf, row.row))
             let new: Int
             if identity.salts.isEmpty {
-                new = try edit(root, CollectionForm(kind: kind, elementType: column.type, isNullable: column.isNullable, column: column))
+                new = try edit(
+                    root, CollectionForm(kind: kind, elementType: column.type, isNullable: column.isNullable, column: column))
             } else {
                 new = try descend(root, kind, identity.salts[...], column, edit)
             }
@@ -33,7 +34,8 @@ extension TableEditor {
         let kind = try nestedKind(cell(row, column), row.row, column)
         let (leaf, root) = try MixedLeafEditor.nestedRef(arena, cell(row, column), row.row)
         setCell(row, column, leaf)
-        let new = try identity.salts.isEmpty ? edit(root, form(kind, column)) : descend(root, kind, identity.salts[...], column, edit)
+        let new =
+            try identity.salts.isEmpty ? edit(root, form(kind, column)) : descend(root, kind, identity.salts[...], column, edit)
         setCell(row, column, try MixedLeafEditor.setNestedRef(arena, leaf, row.row, new))
     }
 
@@ -41,8 +43,10 @@ extension TableEditor {
         CollectionForm(kind: kind, elementType: .mixed, isNullable: true, column: column)
     }
 
-    private func descend(_ root: Int, _ kind: CollectionKind, _ salts: ArraySlice<Int64>, _ column: Column,
-                         _ edit: (Int, CollectionForm) throws -> Int) throws -> Int {
+    private func descend(
+        _ root: Int, _ kind: CollectionKind, _ salts: ArraySlice<Int64>, _ column: Column,
+        _ edit: (Int, CollectionForm) throws -> Int
+    ) throws -> Int {
         let gone = TableError.collectionIsGone(table: table.name, column: table.name(of: column))
         guard root != 0, let salt = salts.first else { throw gone }
         if kind == .dictionary {
@@ -92,7 +96,9 @@ extension TableEditor {
             root = try row.collectionRoot(column)
             present = CollectionForm(kind: kind, elementType: column.type, isNullable: column.isNullable, column: column)
         } else {
-            guard column.type == .mixed else { throw TableError.notACollection(table: table.name, column: table.name(of: column)) }
+            guard column.type == .mixed else {
+                throw TableError.notACollection(table: table.name, column: table.name(of: column))
+            }
             let leaf = try row.leaf(MixedLeaf.self, column)
             present = form(try nestedKind(leaf.value(row.index), column), column)
             root = try leaf.nestedRef(row.index)

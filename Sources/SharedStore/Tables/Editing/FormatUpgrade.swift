@@ -9,8 +9,9 @@
 /// | D | < 24 | sets of strings, of binaries, and the strings and binaries within sets of Mixed take the present order |
 /// | E | < 24 | columns of type 13 (list of links) get type 12 in their keys and in those of their opposite columns |
 ///
-/// C comes before B here, since emptying a table reads its dictionaries, and E last, since it changes the keys of columns. For sets of
-/// Mixed, C's "strings before binaries" is part of D's order. Everything else that differs between the formats is valid in both.
+/// C comes before B here, since emptying a table reads its dictionaries, and E last, since it changes the keys of columns. For
+/// sets of Mixed, C's "strings before binaries" is part of D's order. Everything else that differs between the formats is valid
+/// in both.
 ///
 /// The columns still read as those of the older format afterwards: nothing but committing may follow.
 enum FormatUpgrade {
@@ -87,7 +88,8 @@ extension TableEditor {
         let types = try arena.child(spec, 0)
         let type = try ArrayEditor.get(arena, types, column.specIndex)
         if type >> 16 == 0 {
-            arena.setElement(spec, 0, try ArrayEditor.set(arena, types, column.specIndex, type | Int64(ColumnType.string.rawValue) << 16))
+            arena.setElement(
+                spec, 0, try ArrayEditor.set(arena, types, column.specIndex, type | Int64(ColumnType.string.rawValue) << 16))
         }
     }
 
@@ -95,17 +97,23 @@ extension TableEditor {
     private func rebuiltDictionary(_ old: DictionaryReader) throws -> Int {
         var entries: [(key: [UInt8], value: Mixed)] = []
         try old.forEachEntry { key, values, index in
-            guard case .string(let bytes) = key else { throw FormatError(ref: old.ref, "old dictionary with a key that is no string") }
+            guard case .string(let bytes) = key else {
+                throw FormatError(ref: old.ref, "old dictionary with a key that is no string")
+            }
             let value = try values.value(index)
-            if value == .list || value == .dictionary { throw FormatError(ref: old.ref, "old dictionary with a nested collection") }
+            if value == .list || value == .dictionary {
+                throw FormatError(ref: old.ref, "old dictionary with a nested collection")
+            }
             entries.append((Array(bytes), value))
         }
         if entries.isEmpty { return 0 }
         entries.sort { a, b in a.key.withUnsafeBytes { p in b.key.withUnsafeBytes { ValueOrder.compare(p, $0) < 0 } } }
         for i in 1..<max(entries.count, 1) where entries[i - 1].key == entries[i].key {
-            throw FormatError(ref: old.ref, "old dictionary with the key \"\(String(decoding: entries[i].key, as: UTF8.self))\" twice")
+            throw FormatError(
+                ref: old.ref, "old dictionary with the key \"\(String(decoding: entries[i].key, as: UTF8.self))\" twice")
         }
-        var keys = try BPlusTreeEditor<StringLeafEditor>.create(arena), values = try BPlusTreeEditor<MixedLeafEditor>.create(arena)
+        var keys = try BPlusTreeEditor<StringLeafEditor>.create(arena),
+            values = try BPlusTreeEditor<MixedLeafEditor>.create(arena)
         for entry in entries {
             keys = try Mixed.binary(entry.key).withBytes { try BPlusTreeEditor<StringLeafEditor>.append(arena, keys, $0) }
             values = try BPlusTreeEditor<MixedLeafEditor>.append(arena, values, entry.value)
@@ -129,7 +137,8 @@ extension TableEditor {
                 try editCollection(identity(column, of: key)) { root, form in
                     var tree = root
                     for (position, value) in moves {
-                        tree = try TypedTreeEditor.set(arena, tree, form.elementType, isNullable: form.isNullable, position, value)
+                        tree = try TypedTreeEditor.set(
+                            arena, tree, form.elementType, isNullable: form.isNullable, position, value)
                     }
                     return tree
                 }
@@ -142,10 +151,11 @@ extension TableEditor {
         var positions: [Int] = [], values: [Mixed] = []
         var position = 0
         try elements.forEach {
-            let moves = switch $0 {
-            case .string, .binary: true
-            default: elements.elementType != .mixed
-            }
+            let moves =
+                switch $0 {
+                case .string, .binary: true
+                default: elements.elementType != .mixed
+                }
             if moves {
                 positions.append(position)
                 values.append($0)
@@ -176,9 +186,12 @@ extension TableEditor {
         try beginChange()
         let writableSpec = try arena.writableRefs(arena.child(top, TableSlot.spec))
         setTopElement(TableSlot.spec, Int64(writableSpec))
-        for (i, key) in changes { arena.setElement(writableSpec, 5, try ArrayEditor.set(arena, arena.child(writableSpec, 5), i, key)) }
+        for (i, key) in changes {
+            arena.setElement(writableSpec, 5, try ArrayEditor.set(arena, arena.child(writableSpec, 5), i, key))
+        }
         for (i, key) in oppositeChanges {
-            setTopElement(TableSlot.oppositeColumns, Int64(try ArrayEditor.set(arena, arena.child(top, TableSlot.oppositeColumns), i, key)))
+            setTopElement(
+                TableSlot.oppositeColumns, Int64(try ArrayEditor.set(arena, arena.child(top, TableSlot.oppositeColumns), i, key)))
         }
         // A list of links cannot be the primary key, so slot 11 never needs this.
     }

@@ -1,4 +1,5 @@
-/// The tables of a write transaction: what is changed, where, and the changeset that tells others of it (file-format-2 section 1).
+/// The tables of a write transaction: what is changed, where, and the changeset that tells others of it (file-format-2 section
+/// 1).
 ///
 /// Belongs to the thread of its transaction. Every change goes through here or through the `TableEditor`s that it hands
 /// out, so that links and backlinks, rows and indexes, contents and history stay in step.
@@ -83,7 +84,10 @@ public final class GroupEditor {
         z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
         z ^= z >> 31
         // The original's ranges: 8 bits below 16 siblings, 16 below 4096, else 32 (file-format-2 5.7).
-        var salt: Int64 = siblingCount < 16 ? Int64(Int8(truncatingIfNeeded: z)) : siblingCount < 4096 ? Int64(Int16(truncatingIfNeeded: z)) : Int64(Int32(truncatingIfNeeded: z))
+        var salt: Int64 =
+            siblingCount < 16
+            ? Int64(Int8(truncatingIfNeeded: z))
+            : siblingCount < 4096 ? Int64(Int16(truncatingIfNeeded: z)) : Int64(Int32(truncatingIfNeeded: z))
         while try salt == 0 || isTaken(salt) { salt = salt == Int64(Int32.max) ? Int64(Int32.min) : salt + 1 }
         return salt
     }
@@ -181,7 +185,9 @@ public final class GroupEditor {
     }
 
     private func checkTableName(_ name: String) throws {
-        guard (1...Self.tableNameByteCountMax).contains(name.utf8.count) else { throw TableError.badName(name, byteCountMax: Self.tableNameByteCountMax) }
+        guard (1...Self.tableNameByteCountMax).contains(name.utf8.count) else {
+            throw TableError.badName(name, byteCountMax: Self.tableNameByteCountMax)
+        }
         if try group.table(named: name) != nil { throw TableError.nameTaken(name) }
     }
 

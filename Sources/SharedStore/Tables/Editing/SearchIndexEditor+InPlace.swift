@@ -4,8 +4,8 @@ import Glibc
 extension SearchIndexEditor {
     /// Inserts `key` under `bytes` where nothing but one node of the arena has to change. The root stays.
     ///
-    /// Not for indexes of words. Refs in a node of the arena that lead into the arena are ours (`Arena.checkChildren`), so that the
-    /// nodes on the way need no checks but those that tell whether this is the usual case.
+    /// Not for indexes of words. Refs in a node of the arena that lead into the arena are ours (`Arena.checkChildren`), so that
+    /// the nodes on the way need no checks but those that tell whether this is the usual case.
     /// - Returns: false, with nothing changed, where more than that is needed.
     @inline(__always)
     static func insertInPlace(_ arena: Arena, _ root: Int, _ key: ObjectKey, _ bytes: some IndexKey) -> Bool {
@@ -24,20 +24,24 @@ extension SearchIndexEditor {
             if flags & 0x80 != 0 {
                 // A chunk behind the last one changes the inner nodes above, too.
                 if position == chunkCount { return false }
-                span = SearchIndex.ChunkSpan(above: position > 0 ? Int64(values[position &- 1]) : Int64(Int32.min) - 1, upTo: Int64(values[position]))
+                span = SearchIndex.ChunkSpan(
+                    above: position > 0 ? Int64(values[position &- 1]) : Int64(Int32.min) - 1, upTo: Int64(values[position]))
                 node = Int(arena.element(node, position &+ 1))
                 continue
             }
             if position < chunkCount && values[position] == chunk {
                 let entry = arena.element(node, position &+ 1)
-                guard entry & 1 == 0, arena.memory.isInArena(Int(entry)), arena.header(Int(entry)).flags & 0x20 != 0 else { return false }
+                guard entry & 1 == 0, arena.memory.isInArena(Int(entry)), arena.header(Int(entry)).flags & 0x20 != 0 else {
+                    return false
+                }
                 node = Int(entry)
                 offset &+= 4
                 span = SearchIndex.ChunkSpan()
                 continue
             }
             guard chunkCount < entryCountMax, 8 &+ (chunkCount &+ 1) &* 4 <= arena.capacity(chunks),
-                  8 &+ (count &+ 1) &* 8 <= arena.capacity(node) else { return false }
+                8 &+ (count &+ 1) &* 8 <= arena.capacity(node)
+            else { return false }
             let entries = UnsafeMutablePointer<Int64>(OpaquePointer(arena.payload(node))) + (position &+ 1)
             if position < chunkCount {
                 memmove(values + (position &+ 1), values + position, (chunkCount &- position) &* 4)

@@ -38,13 +38,17 @@ struct SearchIndexEditor {
 
     /// Inserts `key` under `value`, whose index bytes are `bytes`, and returns the new root.
     /// - Parameter valueOf: the value that the index holds for an object that is in it; not called in full-word mode.
-    func insert<Key: IndexKey>(_ root: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, in column: Column,
-                               valueOf: (ObjectKey) throws -> Mixed) throws -> Int {
+    func insert<Key: IndexKey>(
+        _ root: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, in column: Column,
+        valueOf: (ObjectKey) throws -> Mixed
+    ) throws -> Int {
         try treeInsert(root, key, bytes, value, 0, column, valueOf)
     }
 
-    private func treeInsert<Key: IndexKey>(_ root: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ offset: Int, _ column: Column,
-                                           _ valueOf: (ObjectKey) throws -> Mixed) throws -> Int {
+    private func treeInsert<Key: IndexKey>(
+        _ root: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ offset: Int, _ column: Column,
+        _ valueOf: (ObjectKey) throws -> Mixed
+    ) throws -> Int {
         let (node, growth) = try put(root, key, bytes, value, offset, column, valueOf, depth: 0)
         let children: [Int]
         switch growth {
@@ -53,13 +57,19 @@ struct SearchIndexEditor {
         case .after(let sibling), .split(let sibling): children = [node, sibling]
         }
         let newRoot = try Self.makeNode(arena, flags: 0xE0)
-        for child in children { try insertEntry(newRoot, arena.header(newRoot).count - 1, chunk: try lastChunk(child), Int64(child)) }
+        for child in children {
+            try insertEntry(newRoot, arena.header(newRoot).count - 1, chunk: try lastChunk(child), Int64(child))
+        }
         return newRoot
     }
 
-    private func put<Key: IndexKey>(_ node: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ offset: Int, _ column: Column,
-                                    _ valueOf: (ObjectKey) throws -> Mixed, depth: Int) throws -> (Int, Growth) {
-        if depth > SearchIndex.innerLevelsMax { throw FormatError(ref: node, "index level with more than \(SearchIndex.innerLevelsMax) inner nodes above a leaf") }
+    private func put<Key: IndexKey>(
+        _ node: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ offset: Int, _ column: Column,
+        _ valueOf: (ObjectKey) throws -> Mixed, depth: Int
+    ) throws -> (Int, Growth) {
+        if depth > SearchIndex.innerLevelsMax {
+            throw FormatError(ref: node, "index level with more than \(SearchIndex.innerLevelsMax) inner nodes above a leaf")
+        }
         let chunk = bytes.chunk(offset)
         let chunks = try SearchIndex.checkedChunks(arena.memory, arena.memory.node(node))
         let count = chunks.count
@@ -79,7 +89,8 @@ struct SearchIndexEditor {
         }
         if count == 0 { throw FormatError(ref: node, "inner node of an index without children") }
         position = min(position, count - 1)
-        let (child, growth) = try put(arena.child(ref, position + 1), key, bytes, value, offset, column, valueOf, depth: depth + 1)
+        let (child, growth) = try put(
+            arena.child(ref, position + 1), key, bytes, value, offset, column, valueOf, depth: depth + 1)
         arena.setElement(ref, position + 1, child)
         let sibling: Int
         var wasSplit = false
@@ -108,8 +119,10 @@ struct SearchIndexEditor {
         return (ref, .split(try moveEntries(from: ref, at: position, to: inner)))
     }
 
-    private func leafInsert<Key: IndexKey>(_ ref: Int, _ position: Int, _ isNew: Bool, _ chunk: Int32, _ key: ObjectKey, _ bytes: Key,
-                                           _ value: Mixed, _ offset: Int, _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed) throws {
+    private func leafInsert<Key: IndexKey>(
+        _ ref: Int, _ position: Int, _ isNew: Bool, _ chunk: Int32, _ key: ObjectKey, _ bytes: Key,
+        _ value: Mixed, _ offset: Int, _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed
+    ) throws {
         let next = offset + 4
         if isNew {
             var entry = Self.tagged(key)
@@ -135,8 +148,10 @@ struct SearchIndexEditor {
     }
 
     /// What an entry with one key becomes when another key comes to it; nil where it stays.
-    private func joinSingle<Key: IndexKey>(_ present: ObjectKey, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ chunk: Int32, _ offset: Int,
-                                           _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed) throws -> Int64? {
+    private func joinSingle<Key: IndexKey>(
+        _ present: ObjectKey, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ chunk: Int32, _ offset: Int,
+        _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed
+    ) throws -> Int64? {
         if present == key && !isFullWord { return nil }
         let next = offset + 4
         return try withPresentBytes(present, bytes, chunk, offset, column, valueOf) { presentBytes, presentValue in
@@ -153,8 +168,10 @@ struct SearchIndexEditor {
     }
 
     /// What a list becomes when another key comes to it.
-    private func joinList<Key: IndexKey>(_ list: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ chunk: Int32, _ offset: Int,
-                                         _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed) throws -> Int {
+    private func joinList<Key: IndexKey>(
+        _ list: Int, _ key: ObjectKey, _ bytes: Key, _ value: Mixed, _ chunk: Int32, _ offset: Int,
+        _ column: Column, _ valueOf: (ObjectKey) throws -> Mixed
+    ) throws -> Int {
         let next = offset + 4
         let keys = try BPlusTree<KeyLeaf>(arena.memory, list)
         guard keys.count > 0 else { throw FormatError(ref: list, "empty list in an index") }
@@ -177,7 +194,9 @@ struct SearchIndexEditor {
     }
 
     /// The positions of the members that equal `value`, or nil. Lists of files that were upgraded are not ordered by value.
-    private func run(of value: Mixed, in keys: BPlusTree<KeyLeaf>, _ firstValue: Mixed, _ valueOf: (ObjectKey) throws -> Mixed) throws -> Range<Int>? {
+    private func run(of value: Mixed, in keys: BPlusTree<KeyLeaf>, _ firstValue: Mixed, _ valueOf: (ObjectKey) throws -> Mixed)
+        throws -> Range<Int>?
+    {
         let startsEqual = Mixed.compare(firstValue, value) == 0
         if startsEqual, Mixed.compare(try valueOf(try keys.value(at: keys.count - 1)), value) == 0 { return 0..<keys.count }
         var start: Int?
@@ -208,14 +227,18 @@ struct SearchIndexEditor {
 
     /// Calls `body` with the index bytes and the value of an entry that is there already. In full-word mode the word is put
     /// together from the path, which it shares with `bytes`, and the last chunk (file-format-2 7.6), or found in the object.
-    private func withPresentBytes<Key: IndexKey, R>(_ present: ObjectKey, _ bytes: Key, _ chunk: Int32, _ offset: Int, _ column: Column,
-                                                    _ valueOf: (ObjectKey) throws -> Mixed, _ body: (BytesIndexKey, Mixed) throws -> R) throws -> R {
+    private func withPresentBytes<Key: IndexKey, R>(
+        _ present: ObjectKey, _ bytes: Key, _ chunk: Int32, _ offset: Int, _ column: Column,
+        _ valueOf: (ObjectKey) throws -> Mixed, _ body: (BytesIndexKey, Mixed) throws -> R
+    ) throws -> R {
         guard isFullWord else {
             let value = try valueOf(present)
             return try SearchIndex.withIndexBytes(value, in: column) { try body(BytesIndexKey($0), value) }
         }
         var word: [UInt8] = []
-        for start in stride(from: 0, to: offset, by: 4) { withUnsafeBytes(of: bytes.chunk(start).bigEndian) { word.append(contentsOf: $0) } }
+        for start in stride(from: 0, to: offset, by: 4) {
+            withUnsafeBytes(of: bytes.chunk(start).bigEndian) { word.append(contentsOf: $0) }
+        }
         let last = withUnsafeBytes(of: chunk.bigEndian) { Array($0) }
         // A chunk of 0 is behind the end of its word, which then ends in the chunk before.
         let isBehind = chunk == 0 && offset > 0
@@ -227,7 +250,9 @@ struct SearchIndexEditor {
             word.append(contentsOf: last[..<(last.lastIndex(of: UInt8(ascii: "X")) ?? 4)])
         }
         return try word.withUnsafeBytes {
-            try body(BytesIndexKey($0.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0), .null)
+            try body(
+                BytesIndexKey(
+                    $0.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0), .null)
         }
     }
 
@@ -247,8 +272,12 @@ struct SearchIndexEditor {
         return root
     }
 
-    private func erase<Key: IndexKey>(_ node: Int, _ key: ObjectKey, _ bytes: Key, _ offset: Int, inner: Int, level: Int) throws -> (ref: Int, isEmpty: Bool) {
-        if inner > SearchIndex.innerLevelsMax || level > SearchIndex.radixLevelsMax { throw FormatError(ref: node, "index is too deep") }
+    private func erase<Key: IndexKey>(_ node: Int, _ key: ObjectKey, _ bytes: Key, _ offset: Int, inner: Int, level: Int) throws
+        -> (ref: Int, isEmpty: Bool)
+    {
+        if inner > SearchIndex.innerLevelsMax || level > SearchIndex.radixLevelsMax {
+            throw FormatError(ref: node, "index is too deep")
+        }
         let chunk = bytes.chunk(offset)
         let chunks = try SearchIndex.checkedChunks(arena.memory, arena.memory.node(node))
         let position = SearchIndex.lowerBound(chunks, chunk)
@@ -319,7 +348,9 @@ struct SearchIndexEditor {
     // MARK: Entries
 
     @inline(__always) private static func tagged(_ key: ObjectKey) -> Int64 { key.rawValue &<< 1 | 1 }
-    @inline(__always) private static func key(_ entry: Int64) -> ObjectKey { ObjectKey(Int64(bitPattern: UInt64(bitPattern: entry) >> 1)) }
+    @inline(__always) private static func key(_ entry: Int64) -> ObjectKey {
+        ObjectKey(Int64(bitPattern: UInt64(bitPattern: entry) >> 1))
+    }
 
     /// Inserts chunk and entry; the node is in the arena.
     private func insertEntry(_ ref: Int, _ position: Int, chunk: Int32, _ entry: Int64) throws {
@@ -350,7 +381,8 @@ struct SearchIndexEditor {
     private func moveEntries(from source: Int, at position: Int, to target: Int) throws -> Int {
         let moved = arena.header(source).count - 1 - position
         let grown = try arena.writableRefs(target, growth: moved)
-        let (sourceChunks, targetChunks) = try ArrayEditor.moveTail(arena, from: arena.child(source, 0), at: position, to: arena.child(grown, 0))
+        let (sourceChunks, targetChunks) = try ArrayEditor.moveTail(
+            arena, from: arena.child(source, 0), at: position, to: arena.child(grown, 0))
         arena.setElement(source, 0, sourceChunks)
         arena.setElement(grown, 0, targetChunks)
         for i in 0..<moved { arena.insertElement(grown, arena.header(grown).count, arena.element(source, position + 1 + i)) }

@@ -12,7 +12,9 @@ extension TableEditor {
         let (root, form) = try collection(identity)
         let values = form.kind == .dictionary && root != 0 ? try arena.memory.node(root).requiredRef(1) : root
         let tree = try BPlusTree<MixedLeaf>(arena.memory, values)
-        guard form.elementType == .mixed || form.kind == .dictionary, position >= 0, position < tree.count else { throw TableError.indexOutOfRange(position, count: tree.count) }
+        guard form.elementType == .mixed || form.kind == .dictionary, position >= 0, position < tree.count else {
+            throw TableError.indexOutOfRange(position, count: tree.count)
+        }
         let (leaf, start) = try tree.leaf(containing: position)
         switch try leaf.value(position - start) {
         case .list, .dictionary: break
@@ -31,12 +33,15 @@ extension TableEditor {
 
     private func count(_ root: Int, _ form: CollectionForm) throws -> Int {
         if root == 0 { return 0 }
-        if form.kind == .dictionary { return try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).count }
+        if form.kind == .dictionary {
+            return try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).count
+        }
         return try reader(root, form).storedCount
     }
 
     private func reader(_ root: Int, _ form: CollectionForm) throws -> ListReader {
-        form.column.collection != nil && form.elementType == form.column.type ? try ListReader(arena.memory, root, form.column) : try ListReader(arena.memory, mixed: root)
+        form.column.collection != nil && form.elementType == form.column.type
+            ? try ListReader(arena.memory, root, form.column) : try ListReader(arena.memory, mixed: root)
     }
 
     private func list(_ identity: Identity, _ kind: CollectionKind) throws -> (root: Int, form: CollectionForm, count: Int) {
@@ -54,16 +59,23 @@ extension TableEditor {
         try form.column.check(value, in: table)
         if case .link(let target, let key) = value {
             let other = try other(target)
-            if other.table.kind == .embedded { throw TableError.badLinkTarget(table: table.name, column: table.name(of: form.column), reason: "an embedded object is made in place") }
+            if other.table.kind == .embedded {
+                throw TableError.badLinkTarget(
+                    table: table.name, column: table.name(of: form.column), reason: "an embedded object is made in place")
+            }
             if try other.table.find(key) == nil { throw other.noSuchObject(key) }
         }
     }
 
     private func checkDepth(_ identity: Identity, _ value: Mixed) throws {
-        if (value == .list || value == .dictionary) && identity.salts.count + 1 >= Self.nestingMax { throw TableError.nestingTooDeep }
+        if (value == .list || value == .dictionary) && identity.salts.count + 1 >= Self.nestingMax {
+            throw TableError.nestingTooDeep
+        }
     }
 
-    private func isIndexedList(_ form: CollectionForm) -> Bool { form.column.collection == .list && form.column.type == .string && isIndexed(form.column) }
+    private func isIndexedList(_ form: CollectionForm) -> Bool {
+        form.column.collection == .list && form.column.type == .string && isIndexed(form.column)
+    }
 
     // MARK: Lists
 
@@ -78,7 +90,9 @@ extension TableEditor {
 
     private func insertElement(_ identity: Identity, _ form: CollectionForm, _ count: Int, _ index: Int, _ value: Mixed) throws {
         if isIndexedList(form), case .string(let s) = value {
-            if s.utf8.count > SearchIndexEditor.indexedByteCountMax { throw LimitError.valueTooLarge(byteCount: s.utf8.count, limit: SearchIndexEditor.indexedByteCountMax) }
+            if s.utf8.count > SearchIndexEditor.indexedByteCountMax {
+                throw LimitError.valueTooLarge(byteCount: s.utf8.count, limit: SearchIndexEditor.indexedByteCountMax)
+            }
             try insertWord(form.column, identity.object, Array(s.utf8))
         }
         try editCollection(identity) { root, form in
@@ -121,10 +135,14 @@ extension TableEditor {
         }
         let isSameCollection = (value == .list && old.value == .list) || (value == .dictionary && old.value == .dictionary)
         if !isSameCollection {
-            if old.value != value || form.elementType == .mixed { try removeLinks(form.column, identity.object, of: old.value, nested: { old.nested }, depth: 0) }
+            if old.value != value || form.elementType == .mixed {
+                try removeLinks(form.column, identity.object, of: old.value, nested: { old.nested }, depth: 0)
+            }
             if isIndexedList(form), old.value != value {
                 // Before the list changes: the index looks words up in it.
-                if case .string(let s) = old.value, try occurrences(identity, old.value) == 1 { try eraseWord(form.column, identity.object, Array(s.utf8)) }
+                if case .string(let s) = old.value, try occurrences(identity, old.value) == 1 {
+                    try eraseWord(form.column, identity.object, Array(s.utf8))
+                }
                 if case .string(let s) = value { try insertWord(form.column, identity.object, Array(s.utf8)) }
             }
             try editCollection(identity) { root, form in
@@ -136,7 +154,9 @@ extension TableEditor {
                 }
                 return try TypedTreeEditor.set(arena, root, form.elementType, isNullable: form.isNullable, index, value)
             }
-            if old.value != value || form.elementType == .mixed, case .link(let target, let key) = value { try addBacklink(form.column, identity.object, target, key) }
+            if old.value != value || form.elementType == .mixed, case .link(let target, let key) = value {
+                try addBacklink(form.column, identity.object, target, key)
+            }
         }
         group.changes.collectionSet(index, identity)
         try clearUnresolvedFlag(identity, form, removed: old.value)
@@ -153,9 +173,13 @@ extension TableEditor {
     private func eraseElement(_ identity: Identity, _ root: Int, _ form: CollectionForm, _ index: Int) throws {
         let old = try storedElement(root, form, index)
         try removeLinks(form.column, identity.object, of: old.value, nested: { old.nested }, depth: 0)
-        try editCollection(identity) { root, form in try TypedTreeEditor.erase(arena, root, form.elementType, isNullable: form.isNullable, index) }
+        try editCollection(identity) { root, form in
+            try TypedTreeEditor.erase(arena, root, form.elementType, isNullable: form.isNullable, index)
+        }
         group.changes.collectionErase(index, identity)
-        if isIndexedList(form), case .string(let s) = old.value, try occurrences(identity, old.value) == 0 { try eraseWord(form.column, identity.object, Array(s.utf8)) }
+        if isIndexedList(form), case .string(let s) = old.value, try occurrences(identity, old.value) == 0 {
+            try eraseWord(form.column, identity.object, Array(s.utf8))
+        }
         try clearUnresolvedFlag(identity, form, removed: old.value)
     }
 
@@ -174,7 +198,8 @@ extension TableEditor {
         try editCollection(identity) { root, form in
             guard element.value == .list || element.value == .dictionary else {
                 let without = try TypedTreeEditor.erase(arena, root, form.elementType, isNullable: form.isNullable, from)
-                return try TypedTreeEditor.insert(arena, without, form.elementType, isNullable: form.isNullable, to, element.value)
+                return try TypedTreeEditor.insert(
+                    arena, without, form.elementType, isNullable: form.isNullable, to, element.value)
             }
             var nested = 0
             // The tree is taken out of the element first: erasing it then frees nothing.
@@ -186,7 +211,8 @@ extension TableEditor {
             tree = try BPlusTreeEditor<MixedLeafEditor>.erase(arena, tree, from)
             tree = try BPlusTreeEditor<MixedLeafEditor>.insert(arena, tree, to, .null)
             return try BPlusTreeEditor<MixedLeafEditor>.editLeaf(arena, tree, to) { leaf, local in
-                let placed = try MixedLeafEditor.setCollection(arena, leaf, local, element.value == .list ? .list : .dictionary, key: element.salt)
+                let placed = try MixedLeafEditor.setCollection(
+                    arena, leaf, local, element.value == .list ? .list : .dictionary, key: element.salt)
                 return try MixedLeafEditor.setNestedRef(arena, placed, local, nested)
             }
         }
@@ -221,7 +247,9 @@ extension TableEditor {
             try removeLinks(form.column, identity.object, inTree: root, depth: 0)
         } else if form.elementType == .link {
             var targets: [ObjectKey] = []
-            try BPlusTree<KeyLeaf>(arena.memory, root).forEachLeaf { leaf, _ in for i in 0..<leaf.count { targets.append(try leaf.value(i)) } }
+            try BPlusTree<KeyLeaf>(arena.memory, root).forEachLeaf { leaf, _ in
+                for i in 0..<leaf.count { targets.append(try leaf.value(i)) }
+            }
             for target in targets { try removeBacklink(form.column, identity.object, form.column.oppositeTable, target) }
         }
         if isIndexedList(form) {
@@ -274,7 +302,8 @@ extension TableEditor {
 
     private func storedElement(_ root: Int, _ form: CollectionForm, _ index: Int) throws -> StoredElement {
         if form.elementType == .link {
-            return StoredElement(value: .link(form.column.oppositeTable, try BPlusTree<KeyLeaf>(arena.memory, root).value(at: index)))
+            return StoredElement(
+                value: .link(form.column.oppositeTable, try BPlusTree<KeyLeaf>(arena.memory, root).value(at: index)))
         }
         guard form.elementType == .mixed else { return StoredElement(value: try reader(root, form).value(index)) }
         let (leaf, start) = try BPlusTree<MixedLeaf>(arena.memory, root).leaf(containing: index)
@@ -303,7 +332,9 @@ extension TableEditor {
     // MARK: Sets
 
     /// First position whose element is not less than `value`, and whether it equals it.
-    private func lowerBound(_ root: Int, _ form: CollectionForm, _ count: Int, _ value: Mixed) throws -> (position: Int, isEqual: Bool) {
+    private func lowerBound(_ root: Int, _ form: CollectionForm, _ count: Int, _ value: Mixed) throws -> (
+        position: Int, isEqual: Bool
+    ) {
         var low = 0, high = count
         while low < high {
             let middle = (low + high) / 2
@@ -370,15 +401,21 @@ extension TableEditor {
         return place
     }
 
-    private func storeInDictionary(_ identity: Identity, _ form: CollectionForm, _ key: String, _ value: Mixed) throws -> (position: Int, wasInserted: Bool) {
+    private func storeInDictionary(_ identity: Identity, _ form: CollectionForm, _ key: String, _ value: Mixed) throws -> (
+        position: Int, wasInserted: Bool
+    ) {
         let (root, _) = try collection(identity)
         let place = try dictionaryPlace(root, key)
         var isSameCollection = false
         if place.isEqual {
-            let (leaf, start) = try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).leaf(containing: place.position)
+            let (leaf, start) = try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).leaf(
+                containing: place.position)
             let old = try leaf.value(place.position - start)
             isSameCollection = (value == .list && old == .list) || (value == .dictionary && old == .dictionary)
-            if !isSameCollection { try removeLinks(form.column, identity.object, of: old, nested: { try leaf.nestedRef(place.position - start) }, depth: 0) }
+            if !isSameCollection {
+                try removeLinks(
+                    form.column, identity.object, of: old, nested: { try leaf.nestedRef(place.position - start) }, depth: 0)
+            }
         }
         if !isSameCollection {
             try editCollection(identity) { root, _ in
@@ -394,8 +431,11 @@ extension TableEditor {
                 let isCollection = value == .list || value == .dictionary
                 let salt = isCollection ? try newSalt(values, place.count) : 0
                 if !place.isEqual {
-                    arena.setElement(dictionary, 0, try BPlusTreeEditor<StringLeafEditor>.insert(arena, arena.child(dictionary, 0), place.position, key))
-                    values = try BPlusTreeEditor<MixedLeafEditor>.insert(arena, values, place.position, isCollection ? .null : value)
+                    arena.setElement(
+                        dictionary, 0,
+                        try BPlusTreeEditor<StringLeafEditor>.insert(arena, arena.child(dictionary, 0), place.position, key))
+                    values = try BPlusTreeEditor<MixedLeafEditor>.insert(
+                        arena, values, place.position, isCollection ? .null : value)
                 } else if !isCollection {
                     values = try BPlusTreeEditor<MixedLeafEditor>.set(arena, values, place.position, value)
                 }
@@ -409,7 +449,11 @@ extension TableEditor {
             }
             if case .link(let target, let object) = value { try addBacklink(form.column, identity.object, target, object) }
         }
-        if place.isEqual { group.changes.collectionSet(place.position, identity) } else { group.changes.collectionInsert(place.position, identity) }
+        if place.isEqual {
+            group.changes.collectionSet(place.position, identity)
+        } else {
+            group.changes.collectionInsert(place.position, identity)
+        }
         return (place.position, !place.isEqual)
     }
 
@@ -435,12 +479,17 @@ extension TableEditor {
         let (root, form, _) = try list(identity, .dictionary)
         let place = try dictionaryPlace(root, key)
         guard place.isEqual else { return nil }
-        let (leaf, start) = try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).leaf(containing: place.position)
-        try removeLinks(form.column, identity.object, of: leaf.value(place.position - start), nested: { try leaf.nestedRef(place.position - start) }, depth: 0)
+        let (leaf, start) = try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).leaf(
+            containing: place.position)
+        try removeLinks(
+            form.column, identity.object, of: leaf.value(place.position - start),
+            nested: { try leaf.nestedRef(place.position - start) }, depth: 0)
         try editCollection(identity) { root, _ in
             let dictionary = try arena.writableRefs(root)
-            arena.setElement(dictionary, 0, try BPlusTreeEditor<StringLeafEditor>.erase(arena, arena.child(dictionary, 0), place.position))
-            arena.setElement(dictionary, 1, try BPlusTreeEditor<MixedLeafEditor>.erase(arena, arena.child(dictionary, 1), place.position))
+            arena.setElement(
+                dictionary, 0, try BPlusTreeEditor<StringLeafEditor>.erase(arena, arena.child(dictionary, 0), place.position))
+            arena.setElement(
+                dictionary, 1, try BPlusTreeEditor<MixedLeafEditor>.erase(arena, arena.child(dictionary, 1), place.position))
             return dictionary
         }
         group.changes.collectionErase(place.position, identity)

@@ -8,8 +8,12 @@ extension TableEditor {
     ///   - attributes: nullable and at most one of list, set, dictionary. What the format fixes (links, Mixed) is set here.
     ///   - target: the table of a link column.
     @discardableResult
-    public func addColumn(_ name: String, _ type: ColumnType, _ attributes: ColumnAttributes = [], target: TableKey? = nil) throws -> Column {
-        guard (1...Self.columnNameByteCountMax).contains(name.utf8.count) else { throw TableError.badName(name, byteCountMax: Self.columnNameByteCountMax) }
+    public func addColumn(_ name: String, _ type: ColumnType, _ attributes: ColumnAttributes = [], target: TableKey? = nil) throws
+        -> Column
+    {
+        guard (1...Self.columnNameByteCountMax).contains(name.utf8.count) else {
+            throw TableError.badName(name, byteCountMax: Self.columnNameByteCountMax)
+        }
         if table.column(named: name) != nil { throw TableError.nameTaken("\(table.name).\(name)") }
         precondition(type != .backlink && type != .typedLink, "backlink columns are made with their links")
         precondition((type == .link) == (target != nil), "a link column, and no other, has a target table")
@@ -17,13 +21,20 @@ extension TableEditor {
         // Nullability where the format leaves no choice (file-format-2 3.2).
         if type == .mixed { attributes.insert(.nullable) }
         if type == .link {
-            if attributes.collectionKind == .list || attributes.collectionKind == .set { attributes.remove(.nullable) } else { attributes.insert(.nullable) }
+            if attributes.collectionKind == .list || attributes.collectionKind == .set {
+                attributes.remove(.nullable)
+            } else {
+                attributes.insert(.nullable)
+            }
         }
         var targetEditor: TableEditor?
         if let target {
             let other = try other(target)
-            if other.table.kind == .asymmetric || (other.table.kind == .embedded && attributes.collectionKind == .set) || (table.kind == .asymmetric && other.table.kind != .embedded) {
-                throw TableError.badLinkTarget(table: table.name, column: name, reason: "\(other.table.name) is \(other.table.kind)")
+            if other.table.kind == .asymmetric || (other.table.kind == .embedded && attributes.collectionKind == .set)
+                || (table.kind == .asymmetric && other.table.kind != .embedded)
+            {
+                throw TableError.badLinkTarget(
+                    table: table.name, column: name, reason: "\(other.table.name) is \(other.table.kind)")
             }
             targetEditor = other
         }
@@ -69,7 +80,10 @@ extension TableEditor {
                 arena.setElement(spec, 4, lists)
             }
         }
-        for (slot, none) in [(TableSlot.indexes, Int64(0)), (TableSlot.oppositeTables, Int64(TableKey.null.rawValue)), (TableSlot.oppositeColumns, ColumnKey.null.rawValue)] {
+        for (slot, none) in [
+            (TableSlot.indexes, Int64(0)), (TableSlot.oppositeTables, Int64(TableKey.null.rawValue)),
+            (TableSlot.oppositeColumns, ColumnKey.null.rawValue),
+        ] {
             var array = try arena.child(top, slot)
             let count = try ArrayEditor.count(arena, array)
             if leafIndex < count {
@@ -98,8 +112,12 @@ extension TableEditor {
     }
 
     private func setOpposite(_ key: ColumnKey, _ table: TableKey, _ column: ColumnKey) throws {
-        setTopElement(TableSlot.oppositeTables, Int64(try ArrayEditor.set(arena, arena.child(top, TableSlot.oppositeTables), key.leafIndex, Int64(table.rawValue))))
-        setTopElement(TableSlot.oppositeColumns, Int64(try ArrayEditor.set(arena, arena.child(top, TableSlot.oppositeColumns), key.leafIndex, column.rawValue)))
+        setTopElement(
+            TableSlot.oppositeTables,
+            Int64(try ArrayEditor.set(arena, arena.child(top, TableSlot.oppositeTables), key.leafIndex, Int64(table.rawValue))))
+        setTopElement(
+            TableSlot.oppositeColumns,
+            Int64(try ArrayEditor.set(arena, arena.child(top, TableSlot.oppositeColumns), key.leafIndex, column.rawValue)))
     }
 
     /// Removes a public column with all its values; links are taken back, embedded objects that it owned go.
@@ -144,7 +162,9 @@ extension TableEditor {
                     try removeLinks(column, key, inTree: root, depth: 0)
                 } else {
                     var targets: [ObjectKey] = []
-                    try BPlusTree<KeyLeaf>(arena.memory, root).forEachLeaf { leaf, _ in for i in 0..<leaf.count { targets.append(try leaf.value(i)) } }
+                    try BPlusTree<KeyLeaf>(arena.memory, root).forEachLeaf { leaf, _ in
+                        for i in 0..<leaf.count { targets.append(try leaf.value(i)) }
+                    }
                     for target in targets { try removeBacklink(column, key, column.oppositeTable, target) }
                 }
                 try editCollection(identity) { root, _ in
@@ -177,7 +197,9 @@ extension TableEditor {
         }
         let spec = try arena.writableRefs(arena.child(top, TableSlot.spec))
         setTopElement(TableSlot.spec, Int64(spec))
-        for slot in [0, 2, 5] { arena.setElement(spec, slot, try ArrayEditor.erase(arena, arena.child(spec, slot), column.specIndex)) }
+        for slot in [0, 2, 5] {
+            arena.setElement(spec, slot, try ArrayEditor.erase(arena, arena.child(spec, slot), column.specIndex))
+        }
         if !column.isBacklink {
             arena.setElement(spec, 1, try NameArrayEditor.erase(arena, arena.child(spec, 1), column.specIndex))
             if arena.element(spec, 4) != 0 {
@@ -199,7 +221,9 @@ extension TableEditor {
     /// Gives a column another name; its key stays.
     public func renameColumn(_ key: ColumnKey, to name: String) throws {
         let column = try column(key)
-        guard (1...Self.columnNameByteCountMax).contains(name.utf8.count) else { throw TableError.badName(name, byteCountMax: Self.columnNameByteCountMax) }
+        guard (1...Self.columnNameByteCountMax).contains(name.utf8.count) else {
+            throw TableError.badName(name, byteCountMax: Self.columnNameByteCountMax)
+        }
         if table.name(of: column).isSame(as: name) { return }
         if table.column(named: name) != nil { throw TableError.nameTaken("\(table.name).\(name)") }
         try beginChange()
@@ -231,7 +255,8 @@ extension TableEditor {
         }
         if let key {
             let column = try column(key)
-            guard [.int, .string, .objectId, .uuid].contains(column.type), column.collection == nil, table.kind != .embedded else {
+            guard [.int, .string, .objectId, .uuid].contains(column.type), column.collection == nil, table.kind != .embedded
+            else {
                 throw TableError.notIndexable(table: table.name, column: table.name(of: column))
             }
             if column.attributes.contains(.fullTextIndexed) { try removeIndex(key) }
@@ -269,7 +294,8 @@ extension TableEditor {
         }
         if kind == .embedded {
             if table.primaryKeyColumn != nil { throw TableError.primaryKeyIsFixed(table: table.name) }
-            for backlinks in table.backlinkColumns where backlinks.oppositeColumn.type == .link && backlinks.oppositeColumn.collectionKind == .set {
+            for backlinks in table.backlinkColumns
+            where backlinks.oppositeColumn.type == .link && backlinks.oppositeColumn.collectionKind == .set {
                 throw TableError.badLinkTarget(table: table.name, column: "", reason: "a set links to the class")
             }
             var keys: [ObjectKey] = []
@@ -284,14 +310,18 @@ extension TableEditor {
                     throw TableError.badLinkTarget(table: table.name, column: "", reason: "a Mixed value links to object \(key)")
                 }
                 if owners.count == 1 { continue }
-                if !repairing { throw TableError.badLinkTarget(table: table.name, column: "", reason: "object \(key) has \(owners.count) owners instead of one") }
+                if !repairing {
+                    throw TableError.badLinkTarget(
+                        table: table.name, column: "", reason: "object \(key) has \(owners.count) owners instead of one")
+                }
                 if owners.isEmpty {
                     try deleteObject(key)
                 } else {
                     for (backlinks, origin) in owners {
                         let copy = try copyObject(key)
                         let other = try other(backlinks.oppositeTable)
-                        try other.redirectLink(origin, try other.column(backlinks.oppositeColumn), from: key, to: copy, target: table.key)
+                        try other.redirectLink(
+                            origin, try other.column(backlinks.oppositeColumn), from: key, to: copy, target: table.key)
                         let old = try writableRow(key)
                         setCell(old, backlinks, try BacklinkLeafEditor.remove(arena, cell(old, backlinks), old.row, origin))
                         let new = try writableRow(copy)
@@ -349,13 +379,16 @@ extension TableEditor {
                 if isEmbedded, case .link(let t, let object) = value {
                     let child = try other(t).copyObject(object)
                     try editCollection(target) { root, _ in
-                        try BPlusTreeEditor<KeyLeafEditor>.append(arena, root == 0 ? BPlusTreeEditor<KeyLeafEditor>.create(arena) : root, child)
+                        try BPlusTreeEditor<KeyLeafEditor>.append(
+                            arena, root == 0 ? BPlusTreeEditor<KeyLeafEditor>.create(arena) : root, child)
                     }
                     try addBacklink(form.column, target.object, t, child)
                 } else {
                     try listInsert(target, i, value)
                 }
-                if value == .list || value == .dictionary { try copyElements(nestedIdentity(source, at: i), to: nestedIdentity(target, at: i)) }
+                if value == .list || value == .dictionary {
+                    try copyElements(nestedIdentity(source, at: i), to: nestedIdentity(target, at: i))
+                }
             case .set: _ = try setInsert(target, value)
             case .dictionary:
                 let keys = try BPlusTree<StringLeaf>(arena.memory, arena.memory.node(root).requiredRef(0))
@@ -366,7 +399,9 @@ extension TableEditor {
                 } else {
                     try dictionarySet(target, key, value)
                 }
-                if value == .list || value == .dictionary { try copyElements(nestedIdentity(source, at: i), to: nestedIdentity(target, at: i)) }
+                if value == .list || value == .dictionary {
+                    try copyElements(nestedIdentity(source, at: i), to: nestedIdentity(target, at: i))
+                }
             }
         }
     }

@@ -1,13 +1,15 @@
 /// Assignments to an object whose row is known and lies in the arena already: what the object layer does most.
 ///
-/// A cluster leaf in the arena was made writable by this transaction, and so was everything above it. Each of these functions returns false,
-/// with nothing changed, where more is needed than to change one leaf of a column: then `set` and `setInt` do it.
+/// A cluster leaf in the arena was made writable by this transaction, and so was everything above it. Each of these functions
+/// returns false, with nothing changed, where more is needed than to change one leaf of a column: then `set` and `setInt` do it.
 extension TableEditor {
-    /// A leaf of the column with the given leaf index that holds plain values and is bound to no index; 0 where there is none in the arena.
+    /// A leaf of the column with the given leaf index that holds plain values and is bound to no index; 0 where there is none in
+    /// the arena.
     @inline(__always)
     private func plainLeaf(_ leafIndex: Int, _ cluster: Int) -> Int {
         guard arena.memory.isInArena(cluster), leafIndex >= 0, leafIndex < indexRoots.count, indexRoots[leafIndex] == 0,
-              leafIndex &+ 1 < arena.header(cluster).count else { return 0 }
+            leafIndex &+ 1 < arena.header(cluster).count
+        else { return 0 }
         let leaf = arena.element(cluster, leafIndex &+ 1)
         // A node that came from the file has no refs into the arena, but anything where an odd number may stand.
         return leaf & 7 == 0 && arena.memory.isInArena(Int(leaf)) ? Int(leaf) : 0
@@ -23,15 +25,19 @@ extension TableEditor {
         if leaf == 0 { return false }
         let (flags, count) = arena.header(leaf)
         guard flags & 0xD8 == 0, UInt(bitPattern: row) < UInt(bitPattern: count), let column = columns[leafIndex]?.key,
-              SignedCoding.storeIfFitting(arena.payload(leaf), Int(flags & 7), row, value) else { return false }
+            SignedCoding.storeIfFitting(arena.payload(leaf), Int(flags & 7), row, value)
+        else { return false }
         group.changes.set(column, of: key, in: table.key)
         return true
     }
 
     /// Assigns a string (nil: null, of a nullable column) that is no longer than the format allows.
-    public func setStringInPlace(_ leafIndex: Int, cluster: Int, row: Int, of key: ObjectKey, to bytes: UnsafeRawBufferPointer?) throws -> Bool {
+    public func setStringInPlace(_ leafIndex: Int, cluster: Int, row: Int, of key: ObjectKey, to bytes: UnsafeRawBufferPointer?)
+        throws -> Bool
+    {
         let leaf = plainLeaf(leafIndex, cluster)
-        guard leaf != 0, let column = columns[leafIndex], column.type == .string, column.collection == nil, !column.isEnumerated else { return false }
+        guard leaf != 0, let column = columns[leafIndex], column.type == .string, column.collection == nil, !column.isEnumerated
+        else { return false }
         let new = try StringLeafEditor.set(arena, leaf, row, bytes)
         if new != leaf { arena.setElement(cluster, leafIndex &+ 1, new) }
         group.changes.set(column.key, of: key, in: table.key)

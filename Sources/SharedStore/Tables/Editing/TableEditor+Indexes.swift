@@ -1,7 +1,9 @@
 /// Indexes are kept in step with rows (file-format-2 7.9).
 extension TableEditor {
     private func editor(_ column: Column) -> SearchIndexEditor {
-        guard column.collection == .list else { return SearchIndexEditor(arena: arena, isFullWord: column.attributes.contains(.fullTextIndexed)) }
+        guard column.collection == .list else {
+            return SearchIndexEditor(arena: arena, isFullWord: column.attributes.contains(.fullTextIndexed))
+        }
         return SearchIndexEditor(arena: arena, isFullWord: true) { [table] key, path in
             // The word of the object's list that ends within the last chunk of the path.
             guard let row = try table.find(key) else { return nil }
@@ -11,7 +13,9 @@ extension TableEditor {
                 let word = Array(s.utf8)
                 let isOnPath = word.withIndexKey { key in
                     path.withUnsafeBytes { p in
-                        stride(from: 0, to: path.count, by: 4).allSatisfy { key.chunk($0) == p.loadUnaligned(fromByteOffset: $0, as: Int32.self).bigEndian }
+                        stride(from: 0, to: path.count, by: 4).allSatisfy {
+                            key.chunk($0) == p.loadUnaligned(fromByteOffset: $0, as: Int32.self).bigEndian
+                        }
                     }
                 }
                 if word.count <= path.count && isOnPath { found = word }
@@ -22,8 +26,8 @@ extension TableEditor {
 
     func isIndexed(_ column: Column) -> Bool { indexRoots[column.key.leafIndex] != 0 }
 
-    /// The column with the index and the list of values that it has now: the caller's may be from before this transaction, or from before an
-    /// index was added in it.
+    /// The column with the index and the list of values that it has now: the caller's may be from before this transaction, or
+    /// from before an index was added in it.
     @inline(__always)
     func present(_ column: Column) -> Column { columns[column.key.leafIndex] ?? column }
 
@@ -37,27 +41,32 @@ extension TableEditor {
         if !insertIntoIndexInPlace(column, key, value) { try insertIntoIndexSlowly(column, key, value) }
     }
 
-    /// The same where nothing but one node has to change, and no object has this value: false, with nothing changed, elsewhere. The column is
-    /// as it is now, and its index is no full-text index.
+    /// The same where nothing but one node has to change, and no object has this value: false, with nothing changed, elsewhere.
+    /// The column is as it is now, and its index is no full-text index.
     @inline(__always)
     func insertIntoIndexInPlace(_ column: Column, _ key: ObjectKey, _ value: Mixed) -> Bool {
         let root = indexRoots[column.key.leafIndex]
         if case .int(let v) = value, column.type == .int {
             return SearchIndexEditor.insertInPlace(arena, root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8))
         }
-        return SearchIndex.withIndexBytes(value, in: column) { SearchIndexEditor.insertInPlace(arena, root, key, BytesIndexKey($0)) }
+        return SearchIndex.withIndexBytes(value, in: column) {
+            SearchIndexEditor.insertInPlace(arena, root, key, BytesIndexKey($0))
+        }
     }
 
     @inline(never)
     private func insertIntoIndexSlowly(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
         let root = indexRoots[column.key.leafIndex]
         let valueOf: (ObjectKey) throws -> Mixed = { [table] in
-            guard let row = try table.find($0) else { throw FormatError(ref: root, "index of column \(column.key) holds the key \($0) of no object") }
+            guard let row = try table.find($0) else {
+                throw FormatError(ref: root, "index of column \(column.key) holds the key \($0) of no object")
+            }
             return try row.indexedValue(column)
         }
         let newRoot: Int
         if case .int(let v) = value, column.type == .int {
-            newRoot = try editor(column).insert(root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8), value, in: column, valueOf: valueOf)
+            newRoot = try editor(column).insert(
+                root, key, FixedIndexKey(UInt64(bitPattern: v), 0, 8), value, in: column, valueOf: valueOf)
         } else {
             newRoot = try SearchIndex.withIndexBytes(value, in: column) {
                 try editor(column).insert(root, key, BytesIndexKey($0), value, in: column, valueOf: valueOf)
@@ -93,7 +102,9 @@ extension TableEditor {
     }
 
     func insertWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]) throws {
-        let root = try word.withIndexKey { try editor(column).insert(indexRoots[column.key.leafIndex], key, $0, .null, in: column) { _ in .null } }
+        let root = try word.withIndexKey {
+            try editor(column).insert(indexRoots[column.key.leafIndex], key, $0, .null, in: column) { _ in .null }
+        }
         try setIndexRoot(column.key.leafIndex, root)
     }
 
@@ -125,7 +136,9 @@ extension TableEditor {
     /// Gives a column a general or full-text index over all its objects; does nothing where it has that index already.
     public func addIndex(_ key: ColumnKey, fullText: Bool = false) throws {
         let column = try column(key)
-        let possible = fullText ? column.type == .string && column.collection == nil && table.primaryKeyColumn?.key != key : Self.isIndexable(column)
+        let possible =
+            fullText
+            ? column.type == .string && column.collection == nil && table.primaryKeyColumn?.key != key : Self.isIndexable(column)
         guard possible else { throw TableError.notIndexable(table: table.name, column: table.name(of: column)) }
         let flag: ColumnAttributes = fullText ? .fullTextIndexed : .indexed
         if column.attributes.contains(flag) { return }
@@ -182,7 +195,10 @@ extension Array where Element == UInt8 {
     /// The bytes as an index key, an empty array being different from null.
     func withIndexKey<R>(_ body: (BytesIndexKey) throws -> R) rethrows -> R {
         try withUnsafeBytes {
-            try body(BytesIndexKey($0.baseAddress == nil || isEmpty ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0))
+            try body(
+                BytesIndexKey(
+                    $0.baseAddress == nil || isEmpty
+                        ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0))
         }
     }
 }

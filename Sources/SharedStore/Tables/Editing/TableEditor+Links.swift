@@ -22,7 +22,10 @@ extension TableEditor {
     func removeBacklink(_ column: Column, _ key: ObjectKey, _ targetTable: TableKey, _ target: ObjectKey) throws {
         guard let targetInFile = try group.group.table(targetTable) else { return }
         let other = try other(targetInFile.key)
-        guard let backlinks = column.type == .link ? other.table.column(column.oppositeColumn) : other.table.backlinkColumn(from: column) else { return }
+        guard
+            let backlinks = column.type == .link
+                ? other.table.column(column.oppositeColumn) : other.table.backlinkColumn(from: column)
+        else { return }
         let row = try other.writableRow(target)
         other.setCell(row, backlinks, try BacklinkLeafEditor.remove(arena, other.cell(row, backlinks), row.row, key))
         if target.isUnresolved {
@@ -107,9 +110,12 @@ extension TableEditor {
         }
     }
 
-    /// Looks in one collection of Mixed values, then in those nested in it, depth first; true when the link was found and changed.
-    private func nullify(_ kind: CollectionKind, _ root: Int, _ identity: ChangesetWriter.CollectionIdentity, _ targetTable: TableKey,
-                         _ target: ObjectKey, depth: Int) throws -> Bool {
+    /// Looks in one collection of Mixed values, then in those nested in it, depth first; true when the link was found and
+    /// changed.
+    private func nullify(
+        _ kind: CollectionKind, _ root: Int, _ identity: ChangesetWriter.CollectionIdentity, _ targetTable: TableKey,
+        _ target: ObjectKey, depth: Int
+    ) throws -> Bool {
         if root == 0 { return false }
         if depth > Self.nestingMax { throw TableError.nestingTooDeep }
         let values = kind == .list ? root : try arena.memory.node(root).requiredRef(1)
@@ -132,7 +138,9 @@ extension TableEditor {
             } else {
                 try editCollection(identity) { root, _ in
                     let dictionary = try arena.writableRefs(root)
-                    arena.setElement(dictionary, 1, try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, .null))
+                    arena.setElement(
+                        dictionary, 1,
+                        try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, .null))
                     return dictionary
                 }
                 group.changes.collectionSet(position, identity)
@@ -182,7 +190,8 @@ extension TableEditor {
                 setCell(row, column, try MixedLeafEditor.set(arena, cell(row, column), row.row, .link(target, to)))
                 group.changes.set(column.key, of: key, in: table.key)
             } else if value == .list || value == .dictionary {
-                _ = try redirect(value == .list ? .list : .dictionary, try leaf.nestedRef(found.index), identity, target, from, to, depth: 0)
+                _ = try redirect(
+                    value == .list ? .list : .dictionary, try leaf.nestedRef(found.index), identity, target, from, to, depth: 0)
             }
         default:
             let root = try table.find(key)?.collectionRoot(column) ?? 0
@@ -190,8 +199,10 @@ extension TableEditor {
         }
     }
 
-    private func redirect(_ kind: CollectionKind, _ root: Int, _ identity: ChangesetWriter.CollectionIdentity, _ target: TableKey,
-                          _ from: ObjectKey, _ to: ObjectKey, depth: Int) throws -> Bool {
+    private func redirect(
+        _ kind: CollectionKind, _ root: Int, _ identity: ChangesetWriter.CollectionIdentity, _ target: TableKey,
+        _ from: ObjectKey, _ to: ObjectKey, depth: Int
+    ) throws -> Bool {
         if root == 0 { return false }
         if depth > Self.nestingMax { throw TableError.nestingTooDeep }
         let values = kind == .list ? root : try arena.memory.node(root).requiredRef(1)
@@ -211,7 +222,9 @@ extension TableEditor {
             try editCollection(identity) { root, _ in
                 if kind == .list { return try BPlusTreeEditor<MixedLeafEditor>.set(arena, root, position, .link(target, to)) }
                 let dictionary = try arena.writableRefs(root)
-                arena.setElement(dictionary, 1, try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, .link(target, to)))
+                arena.setElement(
+                    dictionary, 1,
+                    try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, .link(target, to)))
                 return dictionary
             }
             group.changes.collectionSet(position, identity)

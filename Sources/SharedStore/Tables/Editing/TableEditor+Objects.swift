@@ -5,7 +5,8 @@ extension TableEditor {
     /// Makes an object with default values in a table without primary key.
     public func createObject() throws -> ObjectKey {
         precondition(table.primaryKeyColumn == nil, "objects of \(table.name) are made with a primary key")
-        precondition(table.kind != .embedded, "objects of the embedded table \(table.name) are made in place: setEmbedded, insertEmbedded")
+        precondition(
+            table.kind != .embedded, "objects of the embedded table \(table.name) are made in place: setEmbedded, insertEmbedded")
         let key = try nextSqueezedKey()
         try insertRow(key, primaryKey: nil)
         group.changes.createObject(key, in: table.key)
@@ -29,7 +30,9 @@ extension TableEditor {
 
     /// Makes an object with the given primary key and otherwise default values, or finds the one that has it.
     public func createObject(primaryKey value: Mixed) throws -> (key: ObjectKey, wasCreated: Bool) {
-        guard let column = table.primaryKeyColumn else { preconditionFailure("table \(table.name) has no primary key; use createObject()") }
+        guard let column = table.primaryKeyColumn else {
+            preconditionFailure("table \(table.name) has no primary key; use createObject()")
+        }
         try column.check(value, in: table)
         if let key = try createInPlace(value, column) { return (key, true) }
         if let row = try find(primaryKey: value, column) { return (row.key, false) }
@@ -44,10 +47,12 @@ extension TableEditor {
         return (key, true)
     }
 
-    /// What creating one object after another mostly comes to: the way through the index that shows that no object has the primary key ends
-    /// where the new one belongs, so it is gone once. Nil, with nothing changed, where that is not so.
+    /// What creating one object after another mostly comes to: the way through the index that shows that no object has the
+    /// primary key ends where the new one belongs, so it is gone once. Nil, with nothing changed, where that is not so.
     private func createInPlace(_ value: Mixed, _ column: Column) throws -> ObjectKey? {
-        guard isModified, arena.memory.isInArena(top), indexRoots[column.key.leafIndex] != 0, table.tombstonesRef == 0 else { return nil }
+        guard isModified, arena.memory.isInArena(top), indexRoots[column.key.leafIndex] != 0, table.tombstonesRef == 0 else {
+            return nil
+        }
         let raw = topElement(TableSlot.objectSequence)
         let n = raw == 0 ? 0 : Arena.untag(raw)
         let key = ObjectKey(Int64(n))
@@ -88,7 +93,9 @@ extension TableEditor {
         guard let row = try clusters.insert(&tree, key) else { throw TableError.nameTaken("object key \(key)") }
         try table.setTree(tree)
         noteNewObject(key, row)
-        if let (column, value) = primaryKey { setCell(row, column, try CellEditor.set(arena, cell(row, column), row.row, column, value)) }
+        if let (column, value) = primaryKey {
+            setCell(row, column, try CellEditor.set(arena, cell(row, column), row.row, column, value))
+        }
         for i in 0..<indexedColumns.count {
             let column = indexedColumns[i]
             if let primaryKey, primaryKey.0.key == column.key {
@@ -105,7 +112,8 @@ extension TableEditor {
         for backlinks in table.backlinkColumns {
             for origin in try row.backlinks(backlinks) {
                 let other = try other(backlinks.oppositeTable)
-                try other.redirectLink(origin, try other.column(backlinks.oppositeColumn), from: tombstone, to: key, target: table.key)
+                try other.redirectLink(
+                    origin, try other.column(backlinks.oppositeColumn), from: tombstone, to: key, target: table.key)
                 let live = try writableRow(key)
                 setCell(live, backlinks, try BacklinkLeafEditor.add(arena, cell(live, backlinks), live.row, origin))
             }
@@ -146,7 +154,9 @@ extension TableEditor {
         try beginChange()
         for backlinks in table.backlinkColumns where try found.backlinkCount(backlinks) > 0 {
             let origins = try table.find(key)?.backlinks(backlinks) ?? []
-            guard let originTable = try group.group.table(backlinks.oppositeTable), let origin = originTable.column(backlinks.oppositeColumn) else { continue }
+            guard let originTable = try group.group.table(backlinks.oppositeTable),
+                let origin = originTable.column(backlinks.oppositeColumn)
+            else { continue }
             let editor = try other(originTable.key)
             for source in origins { try editor.nullifyLink(source, origin, to: table.key, key) }
         }
@@ -204,7 +214,8 @@ extension TableEditor {
         for backlinks in table.backlinkColumns {
             for origin in try table.find(key)?.backlinks(backlinks) ?? [] {
                 let other = try other(backlinks.oppositeTable)
-                try other.redirectLink(origin, try other.column(backlinks.oppositeColumn), from: key, to: tombstone, target: table.key)
+                try other.redirectLink(
+                    origin, try other.column(backlinks.oppositeColumn), from: key, to: tombstone, target: table.key)
                 let row = try writableRow(tombstone)
                 setCell(row, backlinks, try BacklinkLeafEditor.add(arena, cell(row, backlinks), row.row, origin))
                 let live = try writableRow(key)
@@ -218,7 +229,8 @@ extension TableEditor {
     private func tombstoneKey(for global: GlobalKey) throws -> ObjectKey {
         let local = try table.localKey(global)
         guard let present = try table.tombstone(local.unresolved), let column = table.primaryKeyColumn,
-              let other = GlobalKey(primaryKey: try present.value(column)), other != global else { return local.unresolved }
+            let other = GlobalKey(primaryKey: try present.value(column)), other != global
+        else { return local.unresolved }
         let fresh = ObjectKey(0x4000_0000_0000_0000 | Int64(try nextSequence()))
         if topElement(TableSlot.collisions) == 0 {
             let map = try arena.makeRefs(count: 3)
@@ -230,7 +242,8 @@ extension TableEditor {
             let count = try ArrayEditor.count(arena, arena.child(map, 1))
             var i = 0
             while i < count {
-                let high = try ArrayEditor.get(arena, arena.child(map, 1), i), low = UInt64(bitPattern: try ArrayEditor.get(arena, arena.child(map, 0), i))
+                let high = try ArrayEditor.get(arena, arena.child(map, 1), i),
+                    low = UInt64(bitPattern: try ArrayEditor.get(arena, arena.child(map, 0), i))
                 if high > Int64(bitPattern: key.high) || (high == Int64(bitPattern: key.high) && low >= key.low) { break }
                 i += 1
             }
@@ -272,7 +285,9 @@ extension TableEditor {
         if let column = table.primaryKeyColumn {
             let value = primaryKey ?? .null
             try column.check(value, in: table)
-            if try find(primaryKey: value, column) != nil { throw TableError.duplicatePrimaryKey(table: table.name, value: "\(value)") }
+            if try find(primaryKey: value, column) != nil {
+                throw TableError.duplicatePrimaryKey(table: table.name, value: "\(value)")
+            }
             pair = (column, value)
         }
         try insertRow(key, primaryKey: pair)
@@ -286,7 +301,8 @@ extension TableEditor {
     func storeEmbeddedElement(_ identity: Identity, _ child: ObjectKey) throws {
         let column = try column(identity.column)
         try editCollection(identity) { root, _ in
-            try BPlusTreeEditor<KeyLeafEditor>.append(arena, root == 0 ? BPlusTreeEditor<KeyLeafEditor>.create(arena) : root, child)
+            try BPlusTreeEditor<KeyLeafEditor>.append(
+                arena, root == 0 ? BPlusTreeEditor<KeyLeafEditor>.create(arena) : root, child)
         }
         try addBacklink(column, identity.object, column.oppositeTable, child)
     }

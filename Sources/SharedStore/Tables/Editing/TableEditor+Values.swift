@@ -21,7 +21,9 @@ extension TableEditor {
     }
 
     /// The same for a property by name.
-    public func set(_ name: String, of key: ObjectKey, to value: Mixed) throws { try set(column(named: name), of: key, to: value) }
+    public func set(_ name: String, of key: ObjectKey, to value: Mixed) throws {
+        try set(column(named: name), of: key, to: value)
+    }
 
     /// Assigns to a column without links.
     private func setPlain(_ column: Column, _ key: ObjectKey, _ value: Mixed) throws {
@@ -45,7 +47,10 @@ extension TableEditor {
         if isIndexed(column) || table.primaryKeyColumn?.key == column.key { return try set(column, of: key, to: .int(value)) }
         let row = try writableRow(key)
         let leaf = try cell(row, column)
-        setCell(row, column, column.isNullable ? try NullableIntLeafEditor.set(arena, leaf, row.row, value) : try IntLeafEditor.set(arena, leaf, row.row, value))
+        setCell(
+            row, column,
+            column.isNullable
+                ? try NullableIntLeafEditor.set(arena, leaf, row.row, value) : try IntLeafEditor.set(arena, leaf, row.row, value))
         group.changes.set(column.key, of: key, in: table.key)
     }
 
@@ -67,7 +72,10 @@ extension TableEditor {
         let target = value.linkKey
         let other = try other(column.oppositeTable)
         if !target.isNull {
-            if other.table.kind == .embedded { throw TableError.badLinkTarget(table: table.name, column: table.name(of: column), reason: "an embedded object is made in place") }
+            if other.table.kind == .embedded {
+                throw TableError.badLinkTarget(
+                    table: table.name, column: table.name(of: column), reason: "an embedded object is made in place")
+            }
             if try other.table.find(target) == nil { throw other.noSuchObject(target) }
         }
         try replaceLink(column, key, by: target)
@@ -119,7 +127,9 @@ extension TableEditor {
         switch value {
         case .list, .dictionary:
             let salt = group.nextSalt(siblingCount: 16) { _ in false }
-            setCell(row, column, try MixedLeafEditor.setCollection(arena, leaf, row.row, value == .list ? .list : .dictionary, key: salt))
+            setCell(
+                row, column,
+                try MixedLeafEditor.setCollection(arena, leaf, row.row, value == .list ? .list : .dictionary, key: salt))
         default:
             setCell(row, column, try MixedLeafEditor.set(arena, leaf, row.row, value))
         }
@@ -131,7 +141,8 @@ extension TableEditor {
         guard case .link(let target, let key) = value else { return }
         let other = try other(target)
         if other.table.kind != .topLevel || table.kind == .asymmetric {
-            throw TableError.badLinkTarget(table: table.name, column: table.name(of: column), reason: "\(other.table.name) is \(other.table.kind)")
+            throw TableError.badLinkTarget(
+                table: table.name, column: table.name(of: column), reason: "\(other.table.name) is \(other.table.kind)")
         }
         if try other.table.find(key) == nil { throw other.noSuchObject(key) }
     }
@@ -190,7 +201,9 @@ extension TableEditor {
         let spec = try arena.writableRefs(arena.child(top, TableSlot.spec))
         setTopElement(TableSlot.spec, Int64(spec))
         let lists = try arena.writableRefs(arena.child(spec, 4))
-        let list = try value.withBytes { try StringLeafEditor.insert(arena, arena.child(lists, column.specIndex), keys.count, $0) }
+        let list = try value.withBytes {
+            try StringLeafEditor.insert(arena, arena.child(lists, column.specIndex), keys.count, $0)
+        }
         arena.setElement(lists, column.specIndex, list)
         arena.setElement(spec, 4, lists)
         arena.movedLists.set(list, column.key, of: table.key)

@@ -62,7 +62,9 @@ public final class TableEditor {
     /// Called before the first change of every operation: the top array becomes writable.
     func beginChange() throws {
         if isModified && arena.memory.isInArena(top) { return }
-        precondition(!group.isClosed, "the write transaction of this editor of \(table.name) has ended; take one from the transaction that runs")
+        precondition(
+            !group.isClosed,
+            "the write transaction of this editor of \(table.name) has ended; take one from the transaction that runs")
         let count = arena.memory.isInArena(top) ? arena.header(top).count : try arena.memory.node(top).count
         let missing = max(0, TableSlot.count - count)
         let old = top
@@ -100,9 +102,12 @@ public final class TableEditor {
             for column in table.columns { indexRoots[column.key.leafIndex] = try roots.optionalRef(column.key.leafIndex) }
         }
         noteIndexes()
-        clusters = ClusterTreeEditor(arena, columns: try table.schema.clusterColumns ?? table.columns.compactMap {
-            ClusterColumn($0.key, enumDefault: $0.isEnumerated ? try enumPosition(of: $0.defaultValue, $0) : nil)
-        })
+        clusters = ClusterTreeEditor(
+            arena,
+            columns: try table.schema.clusterColumns
+                ?? table.columns.compactMap {
+                    ClusterColumn($0.key, enumDefault: $0.isEnumerated ? try enumPosition(of: $0.defaultValue, $0) : nil)
+                })
     }
 
     func setIndexRoot(_ leafIndex: Int, _ root: Int) throws {

@@ -3,7 +3,9 @@
 enum TypedTreeEditor {
     static func create(_ arena: Arena, _ type: ColumnType, isNullable: Bool) throws -> Int {
         switch type {
-        case .int: isNullable ? try BPlusTreeEditor<NullableIntLeafEditor>.create(arena) : try BPlusTreeEditor<IntLeafEditor>.create(arena)
+        case .int:
+            isNullable
+                ? try BPlusTreeEditor<NullableIntLeafEditor>.create(arena) : try BPlusTreeEditor<IntLeafEditor>.create(arena)
         case .bool: try BPlusTreeEditor<BoolLeafEditor>.create(arena)
         case .float: try BPlusTreeEditor<FloatLeafEditor>.create(arena)
         case .double: try BPlusTreeEditor<DoubleLeafEditor>.create(arena)
@@ -20,20 +22,28 @@ enum TypedTreeEditor {
     }
 
     /// `value` has passed `Column.check`.
-    static func insert(_ arena: Arena, _ root: Int, _ type: ColumnType, isNullable: Bool, _ index: Int, _ value: Mixed) throws -> Int {
+    static func insert(_ arena: Arena, _ root: Int, _ type: ColumnType, isNullable: Bool, _ index: Int, _ value: Mixed) throws
+        -> Int
+    {
         try edit(arena, root, type, isNullable, index, value, inserting: true)
     }
 
-    static func set(_ arena: Arena, _ root: Int, _ type: ColumnType, isNullable: Bool, _ index: Int, _ value: Mixed) throws -> Int {
+    static func set(_ arena: Arena, _ root: Int, _ type: ColumnType, isNullable: Bool, _ index: Int, _ value: Mixed) throws -> Int
+    {
         try edit(arena, root, type, isNullable, index, value, inserting: false)
     }
 
-    private static func edit(_ arena: Arena, _ root: Int, _ type: ColumnType, _ isNullable: Bool, _ index: Int, _ value: Mixed, inserting: Bool) throws -> Int {
+    private static func edit(
+        _ arena: Arena, _ root: Int, _ type: ColumnType, _ isNullable: Bool, _ index: Int, _ value: Mixed, inserting: Bool
+    ) throws -> Int {
         func apply<L: LeafEditor>(_ editor: L.Type, _ element: L.Element) throws -> Int {
-            try inserting ? BPlusTreeEditor<L>.insert(arena, root, index, element) : BPlusTreeEditor<L>.set(arena, root, index, element)
+            try inserting
+                ? BPlusTreeEditor<L>.insert(arena, root, index, element) : BPlusTreeEditor<L>.set(arena, root, index, element)
         }
         switch type {
-        case .int: return isNullable ? try apply(NullableIntLeafEditor.self, value.intValue) : try apply(IntLeafEditor.self, value.intValue ?? 0)
+        case .int:
+            return isNullable
+                ? try apply(NullableIntLeafEditor.self, value.intValue) : try apply(IntLeafEditor.self, value.intValue ?? 0)
         case .bool: return try apply(BoolLeafEditor.self, value.boolValue)
         case .float: return try apply(FloatLeafEditor.self, value.floatValue)
         case .double: return try apply(DoubleLeafEditor.self, value.doubleValue)
@@ -51,7 +61,10 @@ enum TypedTreeEditor {
 
     static func erase(_ arena: Arena, _ root: Int, _ type: ColumnType, isNullable: Bool, _ index: Int) throws -> Int {
         switch type {
-        case .int: isNullable ? try BPlusTreeEditor<NullableIntLeafEditor>.erase(arena, root, index) : try BPlusTreeEditor<IntLeafEditor>.erase(arena, root, index)
+        case .int:
+            isNullable
+                ? try BPlusTreeEditor<NullableIntLeafEditor>.erase(arena, root, index)
+                : try BPlusTreeEditor<IntLeafEditor>.erase(arena, root, index)
         case .bool: try BPlusTreeEditor<BoolLeafEditor>.erase(arena, root, index)
         case .float: try BPlusTreeEditor<FloatLeafEditor>.erase(arena, root, index)
         case .double: try BPlusTreeEditor<DoubleLeafEditor>.erase(arena, root, index)
@@ -128,7 +141,10 @@ enum CellEditor {
     @inline(__always)
     static func set(_ arena: Arena, _ leaf: Int, _ row: Int, _ column: Column, _ value: Mixed) throws -> Int {
         switch column.type {
-        case .int: column.isNullable ? try NullableIntLeafEditor.set(arena, leaf, row, value.intValue) : try IntLeafEditor.set(arena, leaf, row, value.intValue ?? 0)
+        case .int:
+            column.isNullable
+                ? try NullableIntLeafEditor.set(arena, leaf, row, value.intValue)
+                : try IntLeafEditor.set(arena, leaf, row, value.intValue ?? 0)
         case .bool: try BoolLeafEditor.set(arena, leaf, row, value.boolValue)
         case .float: try FloatLeafEditor.set(arena, leaf, row, value.floatValue)
         case .double: try DoubleLeafEditor.set(arena, leaf, row, value.doubleValue)
@@ -146,15 +162,19 @@ enum CellEditor {
 }
 
 extension Column {
-    /// Throws unless `value` may stand in the column, or in the collection that it holds. Limits are those of the format (file-format-1 6.1).
+    /// Throws unless `value` may stand in the column, or in the collection that it holds. Limits are those of the format
+    /// (file-format-1 6.1).
     func check(_ value: Mixed, in table: Table) throws {
         let fits: Bool
         switch (type, value) {
         case (_, .null):
-            guard isNullable || type == .mixed || (type == .link && collection == nil) else { throw TableError.nullNotAllowed(table: table.name, column: table.name(of: self)) }
+            guard isNullable || type == .mixed || (type == .link && collection == nil) else {
+                throw TableError.nullNotAllowed(table: table.name, column: table.name(of: self))
+            }
             fits = true
         case (.int, .int), (.bool, .bool), (.float, .float), (.double, .double), (.timestamp, .timestamp), (.decimal, .decimal),
-             (.objectId, .objectId), (.uuid, .uuid): fits = true
+            (.objectId, .objectId), (.uuid, .uuid):
+            fits = true
         case (.mixed, .list), (.mixed, .dictionary): fits = collection != .set
         case (.string, .string(let s)), (.mixed, .string(let s)):
             if s.utf8.count > 0xFFFFEF { throw LimitError.valueTooLarge(byteCount: s.utf8.count, limit: 0xFFFFEF) }
@@ -168,10 +188,17 @@ extension Column {
         default: fits = false
         }
         if case .timestamp(let t) = value {
-            guard abs(Int(t.nanoseconds)) <= 999_999_999, t.seconds == 0 || t.nanoseconds == 0 || (t.seconds < 0) == (t.nanoseconds < 0) else {
-                throw TableError.wrongType(table: table.name, column: table.name(of: self), expected: "dates whose parts have one sign", found: "(\(t.seconds), \(t.nanoseconds))")
+            guard abs(Int(t.nanoseconds)) <= 999_999_999,
+                t.seconds == 0 || t.nanoseconds == 0 || (t.seconds < 0) == (t.nanoseconds < 0)
+            else {
+                throw TableError.wrongType(
+                    table: table.name, column: table.name(of: self), expected: "dates whose parts have one sign",
+                    found: "(\(t.seconds), \(t.nanoseconds))")
             }
         }
-        if !fits { throw TableError.wrongType(table: table.name, column: table.name(of: self), expected: "\(type)", found: value.kindName) }
+        if !fits {
+            throw TableError.wrongType(
+                table: table.name, column: table.name(of: self), expected: "\(type)", found: value.kindName)
+        }
     }
 }

@@ -34,8 +34,11 @@ public enum JSONExporter {
     /// Writes some objects of one table, each as in the full form, as the elements of one array.
     ///
     /// - Throws: as `export`, and what `objects` throws.
-    public static func export(objectsOf table: Table, in group: Group, style: Style = .compact, to sink: @escaping (UnsafeRawBufferPointer) throws -> Void,
-                              _ objects: (_ write: (ObjectRow) throws -> Void) throws -> Void) throws {
+    public static func export(
+        objectsOf table: Table, in group: Group, style: Style = .compact,
+        to sink: @escaping (UnsafeRawBufferPointer) throws -> Void,
+        _ objects: (_ write: (ObjectRow) throws -> Void) throws -> Void
+    ) throws {
         try JSONWriter(group, style, JSONBuffer(sink)).run(table, objects)
     }
 
@@ -177,16 +180,18 @@ private final class JSONWriter {
 
     private func layout(_ table: Table) -> Layout {
         let columns = Array(table.publicColumns)
-        return Layout(columns: columns, labels: columns.map { column in
-            var label: [UInt8] = []
-            var buffer = JSONBuffer { label.append(contentsOf: $0) }
-            buffer.byte(UInt8(ascii: ","))
-            buffer.string(table.name(of: column))
-            buffer.byte(UInt8(ascii: ":"))
-            // The sink above cannot fail.
-            try? buffer.flush()
-            return String(decoding: label, as: UTF8.self)
-        })
+        return Layout(
+            columns: columns,
+            labels: columns.map { column in
+                var label: [UInt8] = []
+                var buffer = JSONBuffer { label.append(contentsOf: $0) }
+                buffer.byte(UInt8(ascii: ","))
+                buffer.string(table.name(of: column))
+                buffer.byte(UInt8(ascii: ":"))
+                // The sink above cannot fail.
+                try? buffer.flush()
+                return String(decoding: label, as: UTF8.self)
+            })
     }
 
     private func writeObjects(_ table: Table) throws {

@@ -88,7 +88,9 @@ enum ImportedValue {
         case "$date":
             var parts: [Int64] = []
             try cursor.forEachElement { parts.append(try $0.integer()) }
-            guard parts.count == 2, let ns = Int32(exactly: parts[1]) else { throw start.error("a date is [seconds, nanoseconds]") }
+            guard parts.count == 2, let ns = Int32(exactly: parts[1]) else {
+                throw start.error("a date is [seconds, nanoseconds]")
+            }
             return .value(.timestamp(Timestamp(seconds: parts[0], nanoseconds: ns)))
         case "$link":
             var name: String?
@@ -152,7 +154,9 @@ extension QueryArgument {
             switch value {
             case .value(let v): return v
             case .link(let name, let key):
-                guard let table = try group.table(ofClass: name) ?? group.table(named: name) else { throw TableError.noSuchTable(name) }
+                guard let table = try group.table(ofClass: name) ?? group.table(named: name) else {
+                    throw TableError.noSuchTable(name)
+                }
                 return .link(table.key, key)
             default: throw cursor.error("a single value expected")
             }

@@ -61,7 +61,9 @@ public struct JSONCursor {
 
     private mutating func expect(_ word: StaticString) throws {
         let count = word.utf8CodeUnitCount
-        guard bytes.count - offset >= count, memcmp(bytes.baseAddress! + offset, word.utf8Start, count) == 0 else { throw error("\"\(word)\" expected") }
+        guard bytes.count - offset >= count, memcmp(bytes.baseAddress! + offset, word.utf8Start, count) == 0 else {
+            throw error("\"\(word)\" expected")
+        }
         offset += count
     }
 
@@ -133,7 +135,9 @@ public struct JSONCursor {
                     depth -= 1
                     continue
                 }
-                guard bytes[offset] == UInt8(ascii: ",") || bytes[offset] == UInt8(ascii: ":") else { throw error("',' or ':' expected") }
+                guard bytes[offset] == UInt8(ascii: ",") || bytes[offset] == UInt8(ascii: ":") else {
+                    throw error("',' or ':' expected")
+                }
                 offset += 1
                 break
             }
@@ -170,7 +174,8 @@ public struct JSONCursor {
 
     /// A number: an integer where it is written as one, else a double.
     ///
-    /// - Throws: where neither can hold it: a whole number beyond 64 bits loses digits as a double, which the text did not ask for.
+    /// - Throws: where neither can hold it: a whole number beyond 64 bits loses digits as a double, which the text did not ask
+    ///   for.
     public mutating func number() throws -> Number {
         skipSpace()
         let start = offset
@@ -179,11 +184,15 @@ public struct JSONCursor {
         if isInteger {
             if let v = Int64(text) { return .int(v) }
             guard let digits = UInt64(text), let v = Double(exactly: digits) else {
-                throw JSONError(offset: start, "\(text.prefix(40)) does not fit 64 bits; write it as a string, or with a point where a double will do")
+                throw JSONError(
+                    offset: start,
+                    "\(text.prefix(40)) does not fit 64 bits; write it as a string, or with a point where a double will do")
             }
             return .double(v)
         }
-        guard let v = Double(text), v.isFinite else { throw JSONError(offset: start, "\(text.prefix(40)) is beyond what a double can hold") }
+        guard let v = Double(text), v.isFinite else {
+            throw JSONError(offset: start, "\(text.prefix(40)) is beyond what a double can hold")
+        }
         return .double(v)
     }
 
@@ -264,13 +273,17 @@ public struct JSONCursor {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): out.append(escape)
             case UInt8(ascii: "u"):
                 var code = try unit()
-                if 0xD800..<0xDC00 ~= code, bytes.count - offset >= 6, bytes[offset] == UInt8(ascii: "\\"), bytes[offset + 1] == UInt8(ascii: "u") {
+                if 0xD800..<0xDC00 ~= code, bytes.count - offset >= 6, bytes[offset] == UInt8(ascii: "\\"),
+                    bytes[offset + 1] == UInt8(ascii: "u")
+                {
                     let mark = offset
                     offset += 2
                     let low = try unit()
                     if 0xDC00..<0xE000 ~= low { code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00) } else { offset = mark }
                 }
-                guard let scalar = UnicodeScalar(code) else { throw error("half of a pair of surrogates, which stands for nothing") }
+                guard let scalar = UnicodeScalar(code) else {
+                    throw error("half of a pair of surrogates, which stands for nothing")
+                }
                 out.append(contentsOf: String(scalar).utf8)
             default: throw error("unknown escape in a string")
             }
@@ -286,7 +299,9 @@ public struct JSONCursor {
     }
 
     private mutating func unit() throws -> UInt32 {
-        guard bytes.count - offset >= 4, let v = parseHexadecimal(bytes[offset..<offset + 4]) else { throw error("four hex digits expected") }
+        guard bytes.count - offset >= 4, let v = parseHexadecimal(bytes[offset..<offset + 4]) else {
+            throw error("four hex digits expected")
+        }
         offset += 4
         return UInt32(v)
     }

@@ -53,8 +53,8 @@ public final class JSONImporter {
     }
 
     /// Imports everything.
-    /// - Throws: `JSONError` for text of another form, and for values that the schema or the file format does not allow; `TableError` for
-    ///   a schema that cannot be.
+    /// - Throws: `JSONError` for text of another form, and for values that the schema or the file format does not allow;
+    ///   `TableError` for a schema that cannot be.
     public func run() throws {
         let (version, classes) = try readSchema()
         try makeSchema(version, classes)
@@ -98,7 +98,9 @@ public final class JSONImporter {
                     classes.append(try self.readClass(name, &cursor))
                 }
             case "tables":
-                try cursor.forEachMember { name, cursor in throw cursor.error("table \"\(name)\" is no class: its schema is not in the text") }
+                try cursor.forEachMember { name, cursor in
+                    throw cursor.error("table \"\(name)\" is no class: its schema is not in the text")
+                }
             default: try cursor.skip()
             }
         }
@@ -152,7 +154,9 @@ public final class JSONImporter {
         if version >= 0 { try group.setSchemaVersion(version) }
         // Bytewise order of names, as the object layer makes them (file-format-2 9.3); links after all tables.
         let sorted = classes.sorted { Array($0.name.utf8).lexicographicallyPrecedes(Array($1.name.utf8)) }
-        for description in sorted { _ = try group.createTable(Table.classPrefix + description.name, kind: description.isEmbedded ? .embedded : .topLevel) }
+        for description in sorted {
+            _ = try group.createTable(Table.classPrefix + description.name, kind: description.isEmbedded ? .embedded : .topLevel)
+        }
         for description in sorted {
             let editor = try editor(description.name)
             for property in description.properties { try add(property, to: editor) }
@@ -162,7 +166,9 @@ public final class JSONImporter {
 
     private func add(_ property: PropertyDescription, to editor: TableEditor) throws {
         guard let type = ColumnType(propertyName: property.type) else {
-            throw TableError.wrongType(table: editor.table.name, column: property.name, expected: "one of the known types", found: "\"\(property.type)\"")
+            throw TableError.wrongType(
+                table: editor.table.name, column: property.name, expected: "one of the known types", found: "\"\(property.type)\""
+            )
         }
         var attributes: ColumnAttributes = property.isOptional ? .nullable : []
         switch property.collection {
@@ -170,7 +176,9 @@ public final class JSONImporter {
         case "list": attributes.insert(.list)
         case "set": attributes.insert(.set)
         case "dictionary": attributes.insert(.dictionary)
-        case let other?: throw TableError.wrongType(table: editor.table.name, column: property.name, expected: "list, set or dictionary", found: "\"\(other)\"")
+        case let other?:
+            throw TableError.wrongType(
+                table: editor.table.name, column: property.name, expected: "list, set or dictionary", found: "\"\(other)\"")
         }
         let link = type == .link ? try self.editor(property.objectType ?? "").table.key : nil
         try editor.addColumn(property.name, type, attributes, target: link)
@@ -197,21 +205,27 @@ public final class JSONImporter {
                 if name == "_key" {
                     key = try cursor.integer()
                 } else if description.primaryKey.isSame(as: name) {
-                    guard case .value(let value) = try ImportedValue.read(&cursor) else { throw cursor.error("a primary key of this kind") }
+                    guard case .value(let value) = try ImportedValue.read(&cursor) else {
+                        throw cursor.error("a primary key of this kind")
+                    }
                     primaryKey = value
                 } else {
                     try cursor.skip()
                 }
             }
             guard let key, key >= 0 else { throw start.error("an object without _key") }
-            try self.placing(start) { try self.editor(description.name).importObject(key: ObjectKey(key), primaryKey: primaryKey) }
+            try self.placing(start) {
+                try self.editor(description.name).importObject(key: ObjectKey(key), primaryKey: primaryKey)
+            }
             try self.count(cursor.offset)
         }
     }
 
     /// What cannot be stored is an error at the object's place in the text.
     private func placing(_ place: JSONCursor, _ body: () throws -> Void) throws {
-        do { try body() } catch let error as TableError { throw place.error("\(error)") } catch let error as LimitError { throw place.error("\(error)") }
+        do { try body() } catch let error as TableError { throw place.error("\(error)") } catch let error as LimitError {
+            throw place.error("\(error)")
+        }
     }
 
     private func count(_ offset: Int) throws {
@@ -230,12 +244,20 @@ public final class JSONImporter {
             var values: [(String, ImportedValue)] = []
             var key = ObjectKey.null
             try cursor.forEachMember { name, cursor in
-                if name == "_key" { key = ObjectKey(try cursor.integer()) } else { values.append((name, try ImportedValue.read(&cursor))) }
+                if name == "_key" {
+                    key = ObjectKey(try cursor.integer())
+                } else {
+                    values.append((name, try ImportedValue.read(&cursor)))
+                }
             }
-            if Set(values.map { ExactString($0.0) }).count != values.count { throw start.error("a property stands twice in one object") }
+            if Set(values.map { ExactString($0.0) }).count != values.count {
+                throw start.error("a property stands twice in one object")
+            }
             let editor = try self.editor(description.name)
             try self.placing(start) {
-                for (name, value) in values where !description.primaryKey.isSame(as: name) { try self.store(value, in: editor.column(named: name), of: key, editor) }
+                for (name, value) in values where !description.primaryKey.isSame(as: name) {
+                    try self.store(value, in: editor.column(named: name), of: key, editor)
+                }
             }
             try self.count(cursor.offset)
         }
@@ -264,7 +286,9 @@ public final class JSONImporter {
             try editor.set(column, of: key, to: stored)
             try fill(identity, value, editor, column)
         case (.list, .array), (.set, .array), (.dictionary, .dictionary): try fill(identity, value, editor, column)
-        default: throw TableError.wrongType(table: editor.table.name, column: editor.table.name(of: column), expected: "a collection", found: "another value")
+        default:
+            throw TableError.wrongType(
+                table: editor.table.name, column: editor.table.name(of: column), expected: "a collection", found: "another value")
         }
     }
 
@@ -308,7 +332,9 @@ public final class JSONImporter {
         }
     }
 
-    private func fillNested(_ identity: TableEditor.Identity, _ position: Int, _ element: ImportedValue, _ editor: TableEditor, _ column: Column) throws {
+    private func fillNested(
+        _ identity: TableEditor.Identity, _ position: Int, _ element: ImportedValue, _ editor: TableEditor, _ column: Column
+    ) throws {
         switch element {
         case .array, .dictionary: try fill(editor.nestedIdentity(identity, at: position), element, editor, column)
         default: break
@@ -319,7 +345,10 @@ public final class JSONImporter {
 extension ColumnType {
     /// The type by the name that the JSON form gives it.
     public init?(propertyName: String) {
-        guard let type = ColumnType.allCases.first(where: { $0.propertyName == propertyName && $0 != .backlink && $0 != .typedLink }) else { return nil }
+        guard
+            let type = ColumnType.allCases.first(where: { $0.propertyName == propertyName && $0 != .backlink && $0 != .typedLink }
+            )
+        else { return nil }
         self = type
     }
 }

@@ -1,8 +1,9 @@
 /// What a migration block works with: the objects as they were, and the tables as they are to be.
 ///
-/// While the block runs, new properties are there with their defaults, properties that are to go are still there, and no class of the
-/// wanted schema has a primary key: those are plain properties, which may be set and for a while stand twice. They become keys again,
-/// and must be unique, when the block has returned. Belongs to the thread of the write transaction, and to the time of the block.
+/// While the block runs, new properties are there with their defaults, properties that are to go are still there, and no class of
+/// the wanted schema has a primary key: those are plain properties, which may be set and for a while stand twice. They become
+/// keys again, and must be unique, when the block has returned. Belongs to the thread of the write transaction, and to the time
+/// of the block.
 public final class MigrationContext {
     /// The classes that the file had.
     public let oldSchema: Schema
@@ -30,9 +31,9 @@ public final class MigrationContext {
 
     // MARK: Objects
 
-    /// Calls `body` for each object of a class: with the old and the new one for a class of both schemas, with only the new one for a new
-    /// class or an object that the block made, with only the old one for a class that goes. Objects that are deleted meanwhile are left
-    /// out, and so are those that are made. A class that neither has is no error.
+    /// Calls `body` for each object of a class: with the old and the new one for a class of both schemas, with only the new one
+    /// for a new class or an object that the block made, with only the old one for a class that goes. Objects that are deleted
+    /// meanwhile are left out, and so are those that are made. A class that neither has is no error.
     public func enumerateObjects(_ className: String, _ body: (_ old: ObjectRow?, _ new: ObjectKey?) throws -> Void) throws {
         let before = try old.table(named: Table.classPrefix + className)
         guard newSchema.objectSchema(named: className) != nil, let table = try table(className) else {
@@ -76,13 +77,15 @@ public final class MigrationContext {
     /// optional and the old one was not, the values are kept too.
     ///
     /// - Parameters: the names in the file.
-    /// - Throws: `SchemaError.renameRefused` where the class or a name is missing, the wanted schema still has the old one, the types differ,
-    ///   or the new property is required and the old one was not.
+    /// - Throws: `SchemaError.renameRefused` where the class or a name is missing, the wanted schema still has the old one, the
+    ///   types differ, or the new property is required and the old one was not.
     public func renameProperty(_ className: String, from: String, to: String) throws {
         func refused(_ reason: String) -> SchemaError { .renameRefused(class: className, from: from, to: to, reason: reason) }
         guard let oldClass = oldSchema.objectSchema(named: className) else { throw refused("the file has no such class") }
         guard let newClass = newSchema.objectSchema(named: className) else { throw refused("the class is not in the new schema") }
-        guard let source = oldClass.property(named: from), let table = try table(className), let column = table.table.column(named: from) else {
+        guard let source = oldClass.property(named: from), let table = try table(className),
+            let column = table.table.column(named: from)
+        else {
             throw refused("the file has no such property")
         }
         guard let target = newClass.property(named: to) else { throw refused("the new schema has no property of the new name") }

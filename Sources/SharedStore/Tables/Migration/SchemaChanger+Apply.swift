@@ -1,14 +1,17 @@
 /// How the changes are made (file-format-2 9.3, 9.4).
 ///
-/// Order: new classes; changes to the columns of the others, but no removal; with a block: all primary keys become plain properties,
-/// then the block; classes that are embedded no more; removed properties; classes that become embedded; primary keys, which checks that
-/// they are unique; the version. A class that is embedded no more keeps its objects when the property that held them goes.
+/// Order: new classes; changes to the columns of the others, but no removal; with a block: all primary keys become plain
+/// properties, then the block; classes that are embedded no more; removed properties; classes that become embedded; primary keys,
+/// which checks that they are unique; the version. A class that is embedded no more keeps its objects when the property that held
+/// them goes.
 extension SchemaChanger {
-    /// Makes the changes in a write transaction that has changed nothing yet. The caller commits it, or rolls it back where this throws or
-    /// returns `.unchanged` or `.needsNewFile`: somebody else may have changed the file before it was our turn.
+    /// Makes the changes in a write transaction that has changed nothing yet. The caller commits it, or rolls it back where this
+    /// throws or returns `.unchanged` or `.needsNewFile`: somebody else may have changed the file before it was our turn.
     ///
     /// - Parameter old: the version that the transaction began with, for the migration block to read.
-    public func apply(to editor: GroupEditor, old: Group, _ migration: ((MigrationContext) throws -> Void)? = nil) throws -> Outcome {
+    public func apply(to editor: GroupEditor, old: Group, _ migration: ((MigrationContext) throws -> Void)? = nil) throws
+        -> Outcome
+    {
         let file = try editor.group.schema()
         let plan = try plan(file)
         switch plan.decision {
@@ -39,11 +42,15 @@ extension SchemaChanger {
     }
 
     private func context(_ editor: GroupEditor, _ old: Group, _ file: Schema) -> MigrationContext {
-        MigrationContext(oldSchema: file, newSchema: wanted, oldVersion: UInt64(bitPattern: file.version), newVersion: version, old: old, editor: editor)
+        MigrationContext(
+            oldSchema: file, newSchema: wanted, oldVersion: UInt64(bitPattern: file.version), newVersion: version, old: old,
+            editor: editor)
     }
 
     private func wantedClass(_ name: String) -> ObjectSchema {
-        guard let type = wanted.objectSchema(named: name) else { preconditionFailure("a difference in a class that is not wanted") }
+        guard let type = wanted.objectSchema(named: name) else {
+            preconditionFailure("a difference in a class that is not wanted")
+        }
         return type
     }
 
@@ -54,7 +61,8 @@ extension SchemaChanger {
     // MARK: Before the block
 
     private func change(_ editor: GroupEditor, _ differences: [SchemaDifference], before hasBlock: Bool) throws {
-        try createClasses(editor, differences.compactMap { if case .classAdded(let name) = $0 { wantedClass(name) } else { nil } })
+        try createClasses(
+            editor, differences.compactMap { if case .classAdded(let name) = $0 { wantedClass(name) } else { nil } })
         for case .typeChanged(_, let from, _) in differences {
             guard from.type == .link, let target = from.objectType else { continue }
             try changeKinds(editor, differences) { name, kind in kind != .embedded && ExactString(name) == ExactString(target) }
@@ -77,18 +85,23 @@ extension SchemaChanger {
                 let type = wantedClass(name)
                 try table.makeNullable(try table.column(named: property))
                 guard let wanted = type.property(named: property) else { continue }
-                try table.setIndexes(try table.column(named: property), wanted, isPrimaryKey: type.primaryKey.isSame(as: property))
+                try table.setIndexes(
+                    try table.column(named: property), wanted, isPrimaryKey: type.primaryKey.isSame(as: property))
             case .primaryKeyChanged(let name, let from?, _):
                 let table = try table(editor, name)
                 try table.setPrimaryKey(nil)
                 // The index went with the key, even where the property is to have one of its own.
-                guard let wanted = wantedClass(name).property(named: from), let column = table.table.column(named: from) else { continue }
+                guard let wanted = wantedClass(name).property(named: from), let column = table.table.column(named: from) else {
+                    continue
+                }
                 try table.setIndexes(column, wanted, isPrimaryKey: false)
-            case .indexAdded(let name, let property), .fullTextIndexAdded(let name, let property), .indexRemoved(let name, let property):
+            case .indexAdded(let name, let property), .fullTextIndexAdded(let name, let property),
+                .indexRemoved(let name, let property):
                 let table = try table(editor, name)
                 let type = wantedClass(name)
                 guard let wanted = type.property(named: property) else { continue }
-                try table.setIndexes(try table.column(named: property), wanted, isPrimaryKey: type.primaryKey.isSame(as: property))
+                try table.setIndexes(
+                    try table.column(named: property), wanted, isPrimaryKey: type.primaryKey.isSame(as: property))
             case .classAdded, .propertyRemoved, .kindChanged, .primaryKeyChanged: break
             }
         }
@@ -103,7 +116,9 @@ extension SchemaChanger {
             }
         }
         for type in types {
-            for property in type.properties where !type.primaryKey.isSame(as: property.name) { try add(property, to: type, editor) }
+            for property in type.properties where !type.primaryKey.isSame(as: property.name) {
+                try add(property, to: type, editor)
+            }
         }
     }
 
@@ -115,8 +130,8 @@ extension SchemaChanger {
         try table.setIndexes(column, property, isPrimaryKey: type.primaryKey.isSame(as: property.name))
     }
 
-    /// Makes the primary keys of all wanted classes plain properties, so that the block may set them and they may stand twice for a while.
-    /// They keep their indexes: it is cheaper to keep them in step than to make them anew.
+    /// Makes the primary keys of all wanted classes plain properties, so that the block may set them and they may stand twice for
+    /// a while. They keep their indexes: it is cheaper to keep them in step than to make them anew.
     ///
     /// - Returns: the columns that were given the indexed attribute for that.
     private func releasePrimaryKeys(_ editor: GroupEditor) throws -> [(className: String, column: ColumnKey)] {
@@ -157,7 +172,9 @@ extension SchemaChanger {
         _ editor: GroupEditor, _ differences: [SchemaDifference], where isMeant: (_ className: String, _ kind: TableKind) -> Bool
     ) throws {
         for case .kindChanged(let name, _, let kind) in differences where isMeant(name, kind) {
-            do { try table(editor, name).setKind(kind, repairing: repairsEmbedded) } catch TableError.badLinkTarget(_, _, let reason) {
+            do { try table(editor, name).setKind(kind, repairing: repairsEmbedded) } catch TableError.badLinkTarget(
+                _, _, let reason)
+            {
                 throw SchemaError.notOwnedOnce(class: name, reason: reason)
             }
         }
@@ -173,8 +190,8 @@ extension SchemaChanger {
 }
 
 extension TableEditor {
-    /// Gives a column the indexes of a property, and no other. Full text wins where both are asked for: a column has one index. That of
-    /// a primary key comes and goes with the key.
+    /// Gives a column the indexes of a property, and no other. Full text wins where both are asked for: a column has one index.
+    /// That of a primary key comes and goes with the key.
     func setIndexes(_ column: Column, _ property: PropertySchema, isPrimaryKey: Bool) throws {
         if isPrimaryKey {
             if column.attributes.contains(.fullTextIndexed) { try removeIndex(column.key) }
@@ -187,12 +204,14 @@ extension TableEditor {
         }
     }
 
-    /// Lets a column hold null, and its collections hold nulls: a new column takes over the values, the name and being the primary key.
+    /// Lets a column hold null, and its collections hold nulls: a new column takes over the values, the name and being the
+    /// primary key.
     func makeNullable(_ old: Column) throws {
         precondition(!old.isNullable && old.type != .link, "the column can hold null already, or never can")
         let name = table.name(of: old)
         let isPrimaryKey = table.primaryKeyColumn?.key == old.key
-        let new = try addColumn("__temporary", old.type, old.attributes.intersection([.list, .set, .dictionary]).union(.nullable))
+        let new = try addColumn(
+            "__temporary", old.type, old.attributes.intersection([.list, .set, .dictionary]).union(.nullable))
         var keys: [ObjectKey] = []
         try table.forEachLeaf { leaf in for i in 0..<leaf.count { keys.append(leaf.key(i)) } }
         for key in keys {

@@ -1,7 +1,7 @@
 /// Brings the classes of a file to those that a program wants when it opens the file (file-format-2 9.3, 9.4).
 ///
-/// All changes are made in one write transaction: whoever else has the file open sees the old classes or the new ones, and an error, a
-/// throwing migration block or the death of the process leave the file as it was.
+/// All changes are made in one write transaction: whoever else has the file open sees the old classes or the new ones, and an
+/// error, a throwing migration block or the death of the process leave the file as it was.
 public struct SchemaChanger {
     /// What may be done to the file.
     public enum Mode: Sendable {
@@ -13,8 +13,8 @@ public struct SchemaChanger {
         case liveReadOnly
         /// As `automatic`, but where a migration would be needed the file is to be deleted and made anew.
         case deleteIfNeeded
-        /// The schema only grows: whatever others want besides is left as it is, whatever the version. Embedded classes that nobody links
-        /// to are left out.
+        /// The schema only grows: whatever others want besides is left as it is, whatever the version. Embedded classes that
+        /// nobody links to are left out.
         case additiveDiscovered
         /// As `additiveDiscovered`, for classes that were named one by one: an embedded class that nobody links to is an error.
         case additiveExplicit
@@ -52,8 +52,8 @@ public struct SchemaChanger {
     public let wanted: Schema
     public let version: UInt64
     public let mode: Mode
-    /// Where a class becomes embedded, objects without an owner are deleted, and shared ones replaced by copies, one for each owner;
-    /// otherwise such objects are an error.
+    /// Where a class becomes embedded, objects without an owner are deleted, and shared ones replaced by copies, one for each
+    /// owner; otherwise such objects are an error.
     public let repairsEmbedded: Bool
 
     /// - Parameters:
@@ -69,7 +69,8 @@ public struct SchemaChanger {
 
     // MARK: Opening
 
-    /// Does everything for a store: looks, waits for the right to write only where something must be written, looks again, changes, commits.
+    /// Does everything for a store: looks, waits for the right to write only where something must be written, looks again,
+    /// changes, commits.
     ///
     /// - Parameter migration: called once, where a file with classes has a lower version. It must not keep the context.
     /// - Throws: `SchemaError`; what the block throws; what reading and committing may throw. Nothing was changed then.
@@ -119,7 +120,9 @@ public struct SchemaChanger {
         let fileVersion: UInt64? = file.version == -1 ? nil : UInt64(bitPattern: file.version)
         switch mode {
         case .readOnly, .liveReadOnly:
-            if mode == .readOnly, let fileVersion, fileVersion != version { throw SchemaError.versionDiffers(file: fileVersion, wanted: version) }
+            if mode == .readOnly, let fileVersion, fileVersion != version {
+                throw SchemaError.versionDiffers(file: fileVersion, wanted: version)
+            }
             let faults = differences.filter { !$0.isHarmlessForReading }
             if !faults.isEmpty { throw SchemaError.notReadable(faults) }
             return Plan(decision: .fits)
@@ -144,10 +147,14 @@ public struct SchemaChanger {
         guard let fileVersion else {
             // No version, as in files of programs without an object layer: what is there counts as older than any version.
             if mode == .manual && !file.isEmpty { return Plan(decision: .migrate, differences: differences) }
-            if !faults.isEmpty { return Plan(decision: mode == .deleteIfNeeded ? .needsNewFile : .migrate, differences: differences) }
+            if !faults.isEmpty {
+                return Plan(decision: mode == .deleteIfNeeded ? .needsNewFile : .migrate, differences: differences)
+            }
             return Plan(decision: file.isEmpty ? .create : .change, differences: differences)
         }
-        if mode == .deleteIfNeeded && (fileVersion != version || !faults.isEmpty) { return Plan(decision: .needsNewFile, differences: differences) }
+        if mode == .deleteIfNeeded && (fileVersion != version || !faults.isEmpty) {
+            return Plan(decision: .needsNewFile, differences: differences)
+        }
         if fileVersion > version { throw SchemaError.versionTooLow(file: fileVersion, wanted: version) }
         if fileVersion < version { return Plan(decision: .migrate, differences: differences) }
         if differences.isEmpty { return Plan(decision: .fits) }
@@ -158,7 +165,9 @@ public struct SchemaChanger {
 
     private func validate() throws {
         var problems = wanted.problems()
-        if mode == .additiveExplicit { problems += wanted.unreachableEmbeddedClasses().sorted().map { .unreachableEmbedded($0.text) } }
+        if mode == .additiveExplicit {
+            problems += wanted.unreachableEmbeddedClasses().sorted().map { .unreachableEmbedded($0.text) }
+        }
         if !problems.isEmpty { throw SchemaError.invalidSchema(problems) }
     }
 }

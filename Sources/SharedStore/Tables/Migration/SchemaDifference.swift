@@ -17,8 +17,8 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
     case primaryKeyChanged(class: String, from: String?, to: String?)
     case kindChanged(class: String, from: TableKind, to: TableKind)
 
-    /// All differences between a file's schema and a wanted one: class by class in bytewise order of their names; in a class first what
-    /// concerns the file's properties, in their order, then what is new.
+    /// All differences between a file's schema and a wanted one: class by class in bytewise order of their names; in a class
+    /// first what concerns the file's properties, in their order, then what is new.
     public static func between(file: Schema, wanted: Schema) -> [SchemaDifference] {
         var present: [ExactString: ObjectSchema] = [:]
         for type in file.classes { present[ExactString(type.name)] = type }
@@ -48,20 +48,28 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
                 continue
             }
             if property.columnIsNullable != target.columnIsNullable {
-                differences.append(target.columnIsNullable ? .madeOptional(class: name, property: property.name)
-                                                           : .madeRequired(class: name, property: property.name))
+                differences.append(
+                    target.columnIsNullable
+                        ? .madeOptional(class: name, property: property.name)
+                        : .madeRequired(class: name, property: property.name))
             }
             let isIndexed = target.isIndexed || new.primaryKey.isSame(as: target.name)
             if property.isIndexed != isIndexed || (property.isFullTextIndexed && !target.isFullTextIndexed) {
-                differences.append(isIndexed && !property.isIndexed ? .indexAdded(class: name, property: property.name)
-                                                                    : .indexRemoved(class: name, property: property.name))
+                differences.append(
+                    isIndexed && !property.isIndexed
+                        ? .indexAdded(class: name, property: property.name)
+                        : .indexRemoved(class: name, property: property.name))
             }
             if target.isFullTextIndexed && !property.isFullTextIndexed {
                 differences.append(.fullTextIndexAdded(class: name, property: property.name))
             }
         }
-        for property in new.properties where wanted[ExactString(property.name)] != nil { differences.append(.propertyAdded(class: name, property)) }
-        if !old.primaryKey.isSame(as: new.primaryKey) { differences.append(.primaryKeyChanged(class: name, from: old.primaryKey, to: new.primaryKey)) }
+        for property in new.properties where wanted[ExactString(property.name)] != nil {
+            differences.append(.propertyAdded(class: name, property))
+        }
+        if !old.primaryKey.isSame(as: new.primaryKey) {
+            differences.append(.primaryKeyChanged(class: name, from: old.primaryKey, to: new.primaryKey))
+        }
     }
 
     /// It can be done at any time, without a higher schema version: new classes and indexes.
@@ -100,7 +108,8 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
         case .indexAdded(let name, let property): "Property '\(name).\(property)' has been made indexed."
         case .fullTextIndexAdded(let name, let property): "Property '\(name).\(property)' has been made fulltext indexed."
         case .indexRemoved(let name, let property): "Property '\(name).\(property)' has been made unindexed."
-        case .primaryKeyChanged(let name, let from?, let to?): "Primary Key for class '\(name)' has changed from '\(from)' to '\(to)'."
+        case .primaryKeyChanged(let name, let from?, let to?):
+            "Primary Key for class '\(name)' has changed from '\(from)' to '\(to)'."
         case .primaryKeyChanged(let name, let from?, nil): "Primary Key '\(from)' for class '\(name)' has been removed."
         case .primaryKeyChanged(let name, nil, let to): "Primary Key for class '\(name)' has been added: '\(to ?? "")'."
         case .kindChanged(let name, let from, let to): "Class '\(name)' has been changed from \(from.word) to \(to.word)."

@@ -26,17 +26,22 @@ public enum SchemaError: Error, Equatable, Sendable, CustomStringConvertible {
         case .migrationRequired(let differences): "Migration is required due to the following errors:" + Self.lines(differences)
         case .versionTooLow(let file, let wanted): "Provided schema version \(wanted) is less than last set version \(file)."
         case .versionDiffers(let file, let wanted): "Provided schema version \(wanted) does not equal last set version \(file)."
-        case .notReadable(let differences): "The file cannot be read with this schema due to the following errors:" + Self.lines(differences)
-        case .notAdditive(let differences): "The following changes cannot be made in additive-only schema mode:" + Self.lines(differences)
+        case .notReadable(let differences):
+            "The file cannot be read with this schema due to the following errors:" + Self.lines(differences)
+        case .notAdditive(let differences):
+            "The following changes cannot be made in additive-only schema mode:" + Self.lines(differences)
         case .incompleteMigration(let differences): "The migration did not make the following changes:" + Self.lines(differences)
-        case .renameRefused(let name, let from, let to, let reason): "Cannot rename property '\(name).\(from)' to '\(to)': \(reason)."
+        case .renameRefused(let name, let from, let to, let reason):
+            "Cannot rename property '\(name).\(from)' to '\(to)': \(reason)."
         case .duplicatePrimaryKey(let name, let property, let value):
             "Primary key property '\(name).\(property)' has duplicate values after migration: \(value)."
         case .notOwnedOnce(let name, let reason): "Cannot convert '\(name)' to embedded: \(reason)."
         }
     }
 
-    private static func lines(_ items: [some CustomStringConvertible]) -> String { items.map { "\n- " + $0.description }.joined() }
+    private static func lines(_ items: [some CustomStringConvertible]) -> String {
+        items.map { "\n- " + $0.description }.joined()
+    }
 }
 
 /// One thing that is wrong with a wanted schema, whatever the file has.
@@ -63,15 +68,19 @@ public enum SchemaProblem: Equatable, Sendable, CustomStringConvertible {
         case .classDeclaredTwice(let name): "Class '\(name)' is declared more than once."
         case .propertyDeclaredTwice(let name, let property): "Property '\(name).\(property)' is declared more than once."
         case .badName(let name): "The name '\(name)' is empty or too long."
-        case .unknownLinkTarget(let name, let property, let target): "Property '\(name).\(property)' has unknown object type '\(target)'."
+        case .unknownLinkTarget(let name, let property, let target):
+            "Property '\(name).\(property)' has unknown object type '\(target)'."
         case .requiredLink(let name, let property): "Property '\(name).\(property)' of type 'object' must be marked as optional."
         case .setOfEmbedded(let name, let property): "Set property '\(name).\(property)' cannot contain embedded objects."
         case .linkToAsymmetric(let name, let property): "Property '\(name).\(property)' cannot link to an asymmetric class."
         case .noSuchPrimaryKey(let name, let property): "Primary key property '\(name).\(property)' does not exist."
-        case .badPrimaryKeyType(let name, let property): "Property '\(name).\(property)' cannot be made the primary key because of its type."
-        case .embeddedWithPrimaryKey(let name, let property): "Embedded object type '\(name)' cannot have a primary key ('\(property)')."
+        case .badPrimaryKeyType(let name, let property):
+            "Property '\(name).\(property)' cannot be made the primary key because of its type."
+        case .embeddedWithPrimaryKey(let name, let property):
+            "Embedded object type '\(name)' cannot have a primary key ('\(property)')."
         case .notIndexable(let name, let property): "Property '\(name).\(property)' cannot be indexed because of its type."
-        case .notFullTextIndexable(let name, let property): "Property '\(name).\(property)' cannot have a full-text index because of its type."
+        case .notFullTextIndexable(let name, let property):
+            "Property '\(name).\(property)' cannot have a full-text index because of its type."
         case .unreachableEmbedded(let name): "Embedded object '\(name)' is unreachable by any link path from top level objects."
         }
     }
@@ -85,13 +94,17 @@ extension Schema {
         var problems: [SchemaProblem] = []
         var kinds: [ExactString: TableKind] = [:]
         for type in classes {
-            if kinds.updateValue(type.kind, forKey: ExactString(type.name)) != nil { problems.append(.classDeclaredTwice(type.name)) }
+            if kinds.updateValue(type.kind, forKey: ExactString(type.name)) != nil {
+                problems.append(.classDeclaredTwice(type.name))
+            }
             if !(1...Schema.classNameByteCountMax).contains(type.name.utf8.count) { problems.append(.badName(type.name)) }
         }
         for type in classes {
             var names: Set<ExactString> = []
             for property in type.properties {
-                if !names.insert(ExactString(property.name)).inserted { problems.append(.propertyDeclaredTwice(class: type.name, property: property.name)) }
+                if !names.insert(ExactString(property.name)).inserted {
+                    problems.append(.propertyDeclaredTwice(class: type.name, property: property.name))
+                }
                 if !(1...TableEditor.columnNameByteCountMax).contains(property.name.utf8.count) {
                     problems.append(.badName(type.name + "." + property.name))
                 }
@@ -110,8 +123,11 @@ extension Schema {
         return problems
     }
 
-    private static func check(_ property: PropertySchema, _ type: ObjectSchema, _ kinds: [ExactString: TableKind], _ problems: inout [SchemaProblem]) {
-        let isIndexable = property.collection == nil && [.int, .bool, .string, .timestamp, .objectId, .uuid, .mixed].contains(property.type)
+    private static func check(
+        _ property: PropertySchema, _ type: ObjectSchema, _ kinds: [ExactString: TableKind], _ problems: inout [SchemaProblem]
+    ) {
+        let isIndexable =
+            property.collection == nil && [.int, .bool, .string, .timestamp, .objectId, .uuid, .mixed].contains(property.type)
         if property.isIndexed && !isIndexable { problems.append(.notIndexable(class: type.name, property: property.name)) }
         if property.isFullTextIndexed && (property.type != .string || property.collection != nil) {
             problems.append(.notFullTextIndexable(class: type.name, property: property.name))
@@ -121,11 +137,15 @@ extension Schema {
             problems.append(.unknownLinkTarget(class: type.name, property: property.name, target: property.objectType ?? ""))
             return
         }
-        if property.collection == nil && !property.isOptional { problems.append(.requiredLink(class: type.name, property: property.name)) }
+        if property.collection == nil && !property.isOptional {
+            problems.append(.requiredLink(class: type.name, property: property.name))
+        }
         if kind == .asymmetric || (type.kind == .asymmetric && kind != .embedded) {
             problems.append(.linkToAsymmetric(class: type.name, property: property.name))
         }
-        if kind == .embedded && property.collection == .set { problems.append(.setOfEmbedded(class: type.name, property: property.name)) }
+        if kind == .embedded && property.collection == .set {
+            problems.append(.setOfEmbedded(class: type.name, property: property.name))
+        }
     }
 
     /// Embedded classes that no path of links leads to from a class that is not embedded.
