@@ -5,9 +5,8 @@ import SystemCalls
 
 /// The one thread that waits for all FIFOs, for inotify and for the clock.
 ///
-/// Descriptors are registered with epoll under a tag, never under their number: an event that was on its way when its
-/// channel went
-/// finds no channel and is dropped, whatever the number stands for by then.
+/// Descriptors are registered with epoll under a tag, never under their number: an event that was on its way when its channel
+/// went finds no channel and is dropped, whatever the number stands for by then.
 final class Listener: Sendable {
     private static let wakeTag: UInt64 = 0
     private static let inotifyTag: UInt64 = 1

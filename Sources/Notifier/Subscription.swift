@@ -223,11 +223,9 @@ public final class Subscription: Sendable {
 
     deinit { cancel() }
 
-    /// Ends the subscription. When this returns, neither `newestVersion` nor the handler is running or will run again, so
-    /// what they use
-    /// may be torn down; only where the handler itself cancels does it go on to its end. The caller must not hold a lock
-    /// that the handler
-    /// waits for.
+    /// Ends the subscription. When this returns, neither `newestVersion` nor the handler is running or will run again, so what
+    /// they use may be torn down; only where the handler itself cancels does it go on to its end. The caller must not hold a lock
+    /// that the handler waits for.
     public func cancel() { notifier.end(subscriber, of: channel) }
 
     /// The events, for `for await`.

@@ -16,9 +16,8 @@ enum Ending {
         while isEnding.load(ordering: .acquiring) { pause() }
     }
 
-    /// Runs `start`, whose result brings a duty, and remembers `duty`. A signal that comes meanwhile waits until both are
-    /// done, so
-    /// that nothing is started without being ended.
+    /// Runs `start`, whose result brings a duty, and remembers `duty`. A signal that comes meanwhile waits until both are done,
+    /// so that nothing is started without being ended.
     ///
     /// - Returns: the result, and a key for `forget`.
     static func with<Result: Sendable>(

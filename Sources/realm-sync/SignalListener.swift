@@ -1,12 +1,12 @@
 import CShims
 import Glibc
+import Replication
 import SystemCalls
 
 /// Receives signals on a descriptor, so that a command learns of them between two steps and never in the midst of one.
 ///
-/// While it exists, the signals it listens to do nothing by themselves. The handler writes the number into a pipe, the only
-/// thing a
-/// handler may do; a second SIGINT or SIGTERM while the first is still being obeyed ends the program at once, for users whose
+/// While it exists, the signals it listens to do nothing by themselves. The handler writes the number into a pipe, the only thing
+/// a handler may do; a second SIGINT or SIGTERM while the first is still being obeyed ends the program at once, for users whose
 /// patience is over.
 ///
 /// There may be one at a time. Used by one thread.
@@ -58,5 +58,16 @@ final class SignalListener {
         var requests = ([descriptor] + others).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         poll(&requests, nfds_t(requests.count), milliseconds)
         return requests.dropFirst().contains { $0.revents != 0 }
+    }
+
+    /// What the signals mean to a follower, in the form of `MirrorFollower.Control`: waits, and tells what is asked for.
+    func request(_ others: [Int32], _ milliseconds: Int32) -> MirrorFollower.Request? {
+        if milliseconds != 0 { wait(orReadable: others, milliseconds: milliseconds) }
+        return switch next() {
+        case .interrupt, .terminate: .stop
+        case .hangup: .reload
+        case .user1: .status
+        case nil: nil
+        }
     }
 }

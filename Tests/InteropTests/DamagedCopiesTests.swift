@@ -3,9 +3,8 @@ import SharedStore
 import TestSupport
 import XCTest
 
-/// Copies of given files with bits flipped, bytes replaced and refs spliced: reading them ends with an error or with some
-/// text, and
-/// soon. The seed is fixed; the text of a failure names seed and step.
+/// Copies of given files with bits flipped, bytes replaced and refs spliced: reading them ends with an error or with some text,
+/// and soon. The seed is fixed; the text of a failure names seed and step.
 final class DamagedCopiesTests: XCTestCase {
     /// Reads everything there is to read; returns the bytes of text.
     private func readAll(_ path: String) throws -> Int {

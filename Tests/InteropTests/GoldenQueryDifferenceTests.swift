@@ -153,8 +153,7 @@ final class GoldenQueryDifferenceTests: XCTestCase {
     }
 
     /// The Swift front end lets a string match data of the same bytes in an AnyRealmValue, query strings do not: here the
-    /// notation `%@` of
-    /// the former makes the difference.
+    /// notation `%@` of the former makes the difference.
     func testStringsMatchDataInAnyRealmValuesWhereTheConstantCameByAPlaceholder() throws {
         try check("stringData") { testCase in
             if testCase.differs.contains("emptySubstring") { return (.like("FALSEPREDICATE"), nil) }

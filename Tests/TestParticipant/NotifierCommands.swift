@@ -26,9 +26,9 @@ final class SharedCounter: @unchecked Sendable {
 ///     ring PATH COUNTER COUNT    raises the counter and rings, COUNT times
 ///     descriptors PATH           subscribes and prints the descriptors that a program started by exec would inherit
 ///
-/// Options before the command: `--fail CALL=ERRNO` or `--fail CALL:SUFFIX=ERRNO` makes a system call fail for ever (on
-/// paths with that suffix), `--fallback DIR` names the
-/// fallback directory, `--no-create` forbids making a FIFO, `--net MS` sets the interval of the slow look.
+/// Options before the command: `--fail CALL=ERRNO` or `--fail CALL:SUFFIX=ERRNO` makes a system call fail for ever (on paths with
+/// that suffix), `--fallback DIR` names the fallback directory, `--no-create` forbids making a FIFO, `--net MS` sets the interval
+/// of the slow look.
 func runNotifierCommand(_ arguments: [String]) throws -> Int32 {
     var arguments = arguments[...]
     var options = Notifier.Options()

@@ -77,9 +77,8 @@ public enum ExactJSON: Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The value with every array below the named members, and the entries of every `$dict`, in an order of its own, so that
-    /// two values that
-    /// differ only in the order of sets and dictionaries become equal.
+    /// The value with every array below the named members, and the entries of every `$dict`, in an order of its own, so that two
+    /// values that differ only in the order of sets and dictionaries become equal.
     public func withSortedArrays(under names: Set<String>, here: Bool = false) -> ExactJSON {
         switch self {
         case .array(let elements):

@@ -289,8 +289,7 @@ final class BoundPath {
 
     /// Each collection has one owner, so the elements of one object's collections, and those of all objects of a table when each
     /// is looked at once, are no more than the file can hold: in a damaged file, whose objects share collections, looking at them
-    /// would not
-    /// end. An object that does not come behind the one before begins anew.
+    /// would not end. An object that does not come behind the one before begins anew.
     private func beginObject() {
         let isBehind = UInt64(bitPattern: frame.key.rawValue) > UInt64(bitPattern: lastKey.rawValue)
         if path.scope > 0 || !isBehind { elementsLeft = elementsMax }

@@ -193,7 +193,23 @@ final class BoolCondition: ColumnCondition<BoolLeaf> {
     override func holds(_ leaf: BoolLeaf, _ row: Int) throws -> Bool { (try leaf.value(row) == value) != isNegated }
 }
 
-/// A double against a double, by the rules of IEEE 754: NaN is neither equal nor below nor above.
+extension QuerySyntax.Operator {
+    /// Null is unequal to every value, and in no order with any; so is NaN, by the rules of IEEE 754.
+    @inline(__always)
+    fileprivate func holds<Value: Comparable>(_ found: Value?, _ value: Value) -> Bool {
+        guard let found else { return self == .notEqual }
+        switch self {
+        case .equal: return found == value
+        case .notEqual: return found != value
+        case .less: return found < value
+        case .lessOrEqual: return found <= value
+        case .greater: return found > value
+        default: return found >= value
+        }
+    }
+}
+
+/// A double against a double.
 final class DoubleCondition: ColumnCondition<DoubleLeaf> {
     private let operation: QuerySyntax.Operator
     private let value: Double
@@ -203,17 +219,7 @@ final class DoubleCondition: ColumnCondition<DoubleLeaf> {
         super.init(frame, column)
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> DoubleLeaf { try DoubleLeaf(memory, ref) }
-    override func holds(_ leaf: DoubleLeaf, _ row: Int) throws -> Bool {
-        guard let v = try leaf.value(row) else { return operation == .notEqual }
-        switch operation {
-        case .equal: return v == value
-        case .notEqual: return v != value
-        case .less: return v < value
-        case .lessOrEqual: return v <= value
-        case .greater: return v > value
-        default: return v >= value
-        }
-    }
+    override func holds(_ leaf: DoubleLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
 }
 
 final class FloatCondition: ColumnCondition<FloatLeaf> {
@@ -225,17 +231,7 @@ final class FloatCondition: ColumnCondition<FloatLeaf> {
         super.init(frame, column)
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> FloatLeaf { try FloatLeaf(memory, ref) }
-    override func holds(_ leaf: FloatLeaf, _ row: Int) throws -> Bool {
-        guard let v = try leaf.value(row) else { return operation == .notEqual }
-        switch operation {
-        case .equal: return v == value
-        case .notEqual: return v != value
-        case .less: return v < value
-        case .lessOrEqual: return v <= value
-        case .greater: return v > value
-        default: return v >= value
-        }
-    }
+    override func holds(_ leaf: FloatLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
 }
 
 final class TimestampCondition: ColumnCondition<TimestampLeaf> {
@@ -247,17 +243,7 @@ final class TimestampCondition: ColumnCondition<TimestampLeaf> {
         super.init(frame, column)
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> TimestampLeaf { try TimestampLeaf(memory, ref) }
-    override func holds(_ leaf: TimestampLeaf, _ row: Int) throws -> Bool {
-        guard let v = try leaf.value(row) else { return operation == .notEqual }
-        switch operation {
-        case .equal: return v == value
-        case .notEqual: return v != value
-        case .less: return v < value
-        case .lessOrEqual: return v <= value
-        case .greater: return v > value
-        default: return v >= value
-        }
-    }
+    override func holds(_ leaf: TimestampLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
 }
 
 /// A link to a certain object.

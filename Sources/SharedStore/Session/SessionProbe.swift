@@ -4,9 +4,8 @@ import SystemCalls
 /// Whether somebody has a file open, found without becoming a participant and without touching anything.
 ///
 /// To join a session where there is none makes one: side files appear, and the file is cut to its size. Commands that only look
-/// around, or that look for damage, must not do that. An exclusive `flock` for a moment would tell for sure, but others who
-/// open the file at that
-/// moment would take a stale lock file for a live one (coordination.md 12.4).
+/// around, or that look for damage, must not do that. An exclusive `flock` for a moment would tell for sure, but others who open
+/// the file at that moment would take a stale lock file for a live one (coordination.md 12.4).
 package enum SessionProbe {
     package enum Answer { case live, perhaps, notLive }
 

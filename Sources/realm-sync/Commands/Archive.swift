@@ -143,15 +143,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
             _ = try? output.line(archiveLine(status))
             _ = try? output.flush()
         },
-        control: { descriptors, milliseconds in
-            if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
-            switch signals.next() {
-            case .interrupt, .terminate: return .stop
-            case .hangup: return .reload
-            case .user1: return .status
-            case nil: return nil
-            }
-        })
+        control: { signals.request($0, $1) })
     if arguments.has("follow") {
         try archiver.run()
         return .ok
@@ -363,15 +355,7 @@ private func runFollow(_ invocation: Invocation) throws -> ExitCode {
             _ = try? output.line(text)
             _ = try? output.flush()
         },
-        control: { descriptors, milliseconds in
-            if milliseconds != 0 { signals.wait(orReadable: descriptors, milliseconds: milliseconds) }
-            switch signals.next() {
-            case .interrupt, .terminate: return .stop
-            case .hangup: return .reload
-            case .user1: return .status
-            case nil: return nil
-            }
-        })
+        control: { signals.request($0, $1) })
     try follower.run()
     return .ok
 }

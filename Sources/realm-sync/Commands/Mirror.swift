@@ -264,19 +264,6 @@ enum TLSArguments {
     }
 }
 
-extension SignalListener {
-    /// Waits for a signal or a descriptor, and says what the signal asks for.
-    func request(_ descriptors: [Int32], _ milliseconds: Int32) -> MirrorFollower.Request? {
-        if milliseconds != 0 { wait(orReadable: descriptors, milliseconds: milliseconds) }
-        switch next() {
-        case .interrupt, .terminate: return .stop
-        case .hangup: return .reload
-        case .user1: return .status
-        case nil: return nil
-        }
-    }
-}
-
 private func line(_ status: MirrorFollower.Status) -> String {
     var text = "\(Text.visible(status.destination)): version \(status.version) of \(Text.visible(status.source))"
     if let version = status.sourceVersion {

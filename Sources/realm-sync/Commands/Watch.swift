@@ -85,8 +85,7 @@ private struct Attachment {
 }
 
 /// What the listener asks: the newest version of the session, or of the file where there is none. The last known one where
-/// nothing
-/// can be learned, while the file is being replaced for example.
+/// nothing can be learned, while the file is being replaced for example.
 private final class NewestVersion: Sendable {
     private let member: SessionMember?
     private let path: String

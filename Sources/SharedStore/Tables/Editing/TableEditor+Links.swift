@@ -85,7 +85,7 @@ extension TableEditor {
             group.changes.set(column.key, of: key, in: table.key)
         case (.link, .dictionary), (.mixed, .dictionary), (.mixed, .list):
             let root = try table.find(key)?.collectionRoot(column) ?? 0
-            _ = try nullify(column.collection == .list ? .list : .dictionary, root, identity, targetTable, target, depth: 0)
+            _ = try replaceLink(column.collection == .list ? .list : .dictionary, root, identity, targetTable, target, by: nil)
         case (.link, _), (.mixed, .set):
             let reader = try collectionTree(key, column)
             guard let position = try reader.firstPosition(of: targetTable, target) else { return }
@@ -104,17 +104,19 @@ extension TableEditor {
                 group.changes.set(column.key, of: key, in: table.key)
             } else if value == .list || value == .dictionary {
                 let root = try found.leaf(MixedLeaf.self, column).nestedRef(found.index)
-                _ = try nullify(value == .list ? .list : .dictionary, root, identity, targetTable, target, depth: 0)
+                _ = try replaceLink(value == .list ? .list : .dictionary, root, identity, targetTable, target, by: nil)
             }
         default: break
         }
     }
 
-    /// Looks in one collection of Mixed values, then in those nested in it, depth first; true when the link was found and
-    /// changed.
-    private func nullify(
+    /// Looks for the link in one collection of Mixed values, then in those nested in it, depth first, and replaces the first.
+    ///
+    /// - Parameter replacement: nil where the link vanishes: from a list with its place, in a dictionary it becomes null.
+    /// - Returns: whether the link was found and changed.
+    private func replaceLink(
         _ kind: CollectionKind, _ root: Int, _ identity: ChangesetWriter.CollectionIdentity, _ targetTable: TableKey,
-        _ target: ObjectKey, depth: Int
+        _ target: ObjectKey, by replacement: ObjectKey?, depth: Int = 0
     ) throws -> Bool {
         if root == 0 { return false }
         if depth > Self.nestingMax { throw TableError.nestingTooDeep }
@@ -132,25 +134,26 @@ extension TableEditor {
             }
         }
         if let position {
-            if kind == .list {
+            if kind == .list, replacement == nil {
                 try editCollection(identity) { root, _ in try BPlusTreeEditor<MixedLeafEditor>.erase(arena, root, position) }
                 group.changes.collectionErase(position, identity)
-            } else {
-                try editCollection(identity) { root, _ in
-                    let dictionary = try arena.writableRefs(root)
-                    arena.setElement(
-                        dictionary, 1,
-                        try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, .null))
-                    return dictionary
-                }
-                group.changes.collectionSet(position, identity)
+                return true
             }
+            let value = replacement.map { Mixed.link(targetTable, $0) } ?? .null
+            try editCollection(identity) { root, _ in
+                if kind == .list { return try BPlusTreeEditor<MixedLeafEditor>.set(arena, root, position, value) }
+                let dictionary = try arena.writableRefs(root)
+                let values = try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, value)
+                arena.setElement(dictionary, 1, values)
+                return dictionary
+            }
+            group.changes.collectionSet(position, identity)
             return true
         }
         for (kind, ref, salt) in nested {
             var below = identity
             below.salts.append(salt)
-            if try nullify(kind, ref, below, targetTable, target, depth: depth + 1) { return true }
+            if try replaceLink(kind, ref, below, targetTable, target, by: replacement, depth: depth + 1) { return true }
         }
         return false
     }
@@ -190,52 +193,13 @@ extension TableEditor {
                 setCell(row, column, try MixedLeafEditor.set(arena, cell(row, column), row.row, .link(target, to)))
                 group.changes.set(column.key, of: key, in: table.key)
             } else if value == .list || value == .dictionary {
-                _ = try redirect(
-                    value == .list ? .list : .dictionary, try leaf.nestedRef(found.index), identity, target, from, to, depth: 0)
+                _ = try replaceLink(
+                    value == .list ? .list : .dictionary, try leaf.nestedRef(found.index), identity, target, from, by: to)
             }
         default:
             let root = try table.find(key)?.collectionRoot(column) ?? 0
-            _ = try redirect(column.collection == .dictionary ? .dictionary : .list, root, identity, target, from, to, depth: 0)
+            _ = try replaceLink(column.collection == .dictionary ? .dictionary : .list, root, identity, target, from, by: to)
         }
-    }
-
-    private func redirect(
-        _ kind: CollectionKind, _ root: Int, _ identity: ChangesetWriter.CollectionIdentity, _ target: TableKey,
-        _ from: ObjectKey, _ to: ObjectKey, depth: Int
-    ) throws -> Bool {
-        if root == 0 { return false }
-        if depth > Self.nestingMax { throw TableError.nestingTooDeep }
-        let values = kind == .list ? root : try arena.memory.node(root).requiredRef(1)
-        var position: Int?
-        var nested: [(CollectionKind, Int, Int64)] = []
-        try BPlusTree<MixedLeaf>(arena.memory, values).forEachLeaf { leaf, start in
-            for i in 0..<leaf.count {
-                switch try leaf.value(i) {
-                case .link(target, from) where position == nil: position = start + i
-                case .list: nested.append((.list, try leaf.nestedRef(i), try leaf.key(i)))
-                case .dictionary: nested.append((.dictionary, try leaf.nestedRef(i), try leaf.key(i)))
-                default: break
-                }
-            }
-        }
-        if let position {
-            try editCollection(identity) { root, _ in
-                if kind == .list { return try BPlusTreeEditor<MixedLeafEditor>.set(arena, root, position, .link(target, to)) }
-                let dictionary = try arena.writableRefs(root)
-                arena.setElement(
-                    dictionary, 1,
-                    try BPlusTreeEditor<MixedLeafEditor>.set(arena, arena.child(dictionary, 1), position, .link(target, to)))
-                return dictionary
-            }
-            group.changes.collectionSet(position, identity)
-            return true
-        }
-        for (kind, ref, salt) in nested {
-            var below = identity
-            below.salts.append(salt)
-            if try redirect(kind, ref, below, target, from, to, depth: depth + 1) { return true }
-        }
-        return false
     }
 }
 
