@@ -2,6 +2,27 @@
 @inlinable
 public func autoreleasepool<Result>(invoking body: () throws -> Result) rethrows -> Result { try body() }
 
+/// A source of random bytes, as code for Apple systems names it. There is only `kSecRandomDefault`.
+public struct SecRandomRef: Sendable {}
+
+/// The system's source of random bytes, fit for keys.
+public let kSecRandomDefault: SecRandomRef? = nil
+
+/// What `SecRandomCopyBytes` returns.
+public let errSecSuccess: Int32 = 0
+
+/// Fills memory with random bytes from the system's source, so that code for Apple systems that makes an encryption key compiles
+/// unchanged.
+///
+/// - Returns: `errSecSuccess`; for a negative count -50, and nothing is written.
+@discardableResult
+public func SecRandomCopyBytes(_ source: SecRandomRef?, _ count: Int, _ bytes: UnsafeMutableRawPointer) -> Int32 {
+    guard count >= 0 else { return -50 }
+    var generator = SystemRandomNumberGenerator()
+    for offset in 0..<count { bytes.storeBytes(of: generator.next(), toByteOffset: offset, as: UInt8.self) }
+    return errSecSuccess
+}
+
 /// The number by which the wrapper of a persisted property is known within its class.
 public typealias PropertyKey = UInt16
 

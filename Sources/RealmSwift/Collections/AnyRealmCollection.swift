@@ -6,6 +6,7 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
     private let thawBase: () -> AnyRealmCollection?
     private let isEqualTo: (any RealmCollection) -> Bool
 
+    /// The same collection under another type: it stays live, and shares everything with `base`.
     public init<C: RealmCollection>(_ base: C) where C.Element == Element {
         self.base = base
         coreOfBase = { base._core }

@@ -45,9 +45,13 @@ extension ObjectBase {
 
     /// A list of objects by name; of a managed object.
     public final func dynamicList(_ propertyName: String) -> List<DynamicObject> { List(dynamicHandle(propertyName)) }
+    /// The set of objects in a property, with objects that are read by property names. Another kind of property stops the
+    /// process.
     public final func dynamicMutableSet(_ propertyName: String) -> MutableSet<DynamicObject> {
         MutableSet(dynamicHandle(propertyName))
     }
+    /// The map of objects in a property, with objects that are read by property names. Another kind of property stops the
+    /// process.
     public final func dynamicMap<Key: _MapKey>(_ propertyName: String) -> Map<Key, DynamicObject?> {
         Map(dynamicHandle(propertyName))
     }

@@ -7,12 +7,13 @@ enum KeyPathOperators {
         values(of: collection.map { $0._toStored().dynamicValue }, forKeyPath: key)
     }
 
-    static func set<C: RealmCollectionBase>(_ value: Any?, forKey key: String, of collection: C) {
+    /// - Parameter key: what is set of each object, for the message.
+    static func set<C: RealmCollectionBase>(_ key: String, of collection: C, _ set: (ObjectBase) -> Void) {
         for element in collection {
             guard let object = element._toStored().dynamicValue as? ObjectBase else {
                 misuse("Cannot set '\(key)' of elements that are no objects")
             }
-            object.setValue(value, forKey: key)
+            set(object)
         }
     }
 

@@ -13,6 +13,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
     @exclusivity(unchecked) var storage: [Element] = []
     @exclusivity(unchecked) @usableFromInline var handle: CollectionHandle?
 
+    /// An empty list that belongs to no object yet.
     public init() {}
 
     init(_ handle: CollectionHandle) { self.handle = handle }
@@ -44,8 +45,10 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
 
     // MARK: Changing
 
+    /// Puts an element behind the last one. An unmanaged object that comes into a managed list is added to the Realm.
     public func append(_ object: Element) { insert(object, at: count) }
 
+    /// Puts elements behind the last one, in the order in which the sequence has them.
     public func append<S: Sequence>(objectsIn objects: S) where S.Element == Element {
         // The sequence may be a view on this very list.
         for object in Array(objects) { append(object) }
@@ -58,6 +61,8 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
         storage.insert(object, at: index)
     }
 
+    /// Takes an element out; an object stays in the Realm, an embedded one is deleted. A position without an element stops the
+    /// process.
     public func remove(at index: Int) {
         if let handle { return handle.remove(at: index) }
         if index < 0 || index >= storage.count { outOfBounds(index, storage.count) }
@@ -70,6 +75,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
         storage.removeAll()
     }
 
+    /// Puts another element in the place of one. A position without an element stops the process.
     public func replace(index: Int, object: Element) {
         if let handle { return handle.set(object._toStored(), at: index) }
         if index < 0 || index >= storage.count { outOfBounds(index, storage.count) }
@@ -84,6 +90,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
         storage.insert(storage.remove(at: from), at: to)
     }
 
+    /// Exchanges two elements. A position without an element stops the process.
     public func swapAt(_ index1: Int, _ index2: Int) {
         if let handle { return handle.swap(index1, index2) }
         if index1 < 0 || index1 >= storage.count { outOfBounds(index1, storage.count) }
@@ -142,6 +149,7 @@ extension List: MutableCollection {
 }
 
 extension List {
+    /// Puts elements, of any number, in the place of those in a range. A range beyond the end stops the process.
     public func replaceSubrange<C: Collection, R: RangeExpression>(_ subrange: R, with newElements: C)
     where C.Element == Element, R.Bound == Int {
         let range = subrange.relative(to: self)
@@ -160,6 +168,7 @@ extension List {
         removeSubrange(0..<number)
     }
 
+    /// Takes elements from the end. More than there are stops the process.
     public func removeLast(_ number: Int = 1) {
         checkCount(number)
         removeSubrange(count - number..<count)
@@ -175,6 +184,7 @@ extension List {
         if range.upperBound > count { outOfBounds(range.upperBound, count + 1) }
     }
 
+    /// - Parameter i: where the first of the elements is afterwards; up to and including `count`.
     public func insert<C: Collection>(contentsOf newElements: C, at i: Int) where C.Element == Element {
         var index = i
         for element in Array(newElements) {
@@ -183,6 +193,7 @@ extension List {
         }
     }
 
+    /// Takes the elements in a range out. A range beyond the end stops the process.
     public func removeSubrange<R: RangeExpression>(_ boundsExpression: R) where R.Bound == Int {
         let range = boundsExpression.relative(to: self)
         checkBounds(range)
@@ -208,6 +219,7 @@ extension List {
 }
 
 extension List: Decodable where Element: Decodable {
+    /// From an array.
     public convenience init(from decoder: any Decoder) throws {
         self.init()
         var container = try decoder.unkeyedContainer()

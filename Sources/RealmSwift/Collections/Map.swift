@@ -11,6 +11,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     @exclusivity(unchecked) private var entries: [ExactString: (key: Key, value: Value)] = [:]
     @exclusivity(unchecked) var handle: CollectionHandle?
 
+    /// An empty map that belongs to no object yet.
     public init() {}
 
     init(_ handle: CollectionHandle) { self.handle = handle }
@@ -20,7 +21,9 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
     public var count: Int { handle?.count ?? entries.count }
     public var isEmpty: Bool { count == 0 }
 
+    /// All keys, in the order of `values`.
     public var keys: [Key] { handle?.keys().map { Key(_mapKey: $0) } ?? entries.values.map(\.key) }
+    /// All values, in the order of `keys`.
     public var values: [Value] { handle?.values().map { Value._from($0) } ?? entries.values.map(\.value) }
 
     /// Nil for an absent key. Assigning nil removes the key; to store a null under it assign `.some(nil)`.
@@ -34,8 +37,10 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
         }
     }
 
+    /// The value of a key, without its type; nil for an absent key and for one of another type.
     public func object(forKey key: Any) -> Any? { (key as? Key).flatMap { self[$0]?._toStored().dynamicValue } }
 
+    /// Whether there is an entry for which the block returns true.
     public func contains(where predicate: @escaping (_ key: Key, _ value: Value) -> Bool) -> Bool {
         pairs().contains { predicate($0.key, $0.value) }
     }
@@ -47,6 +52,8 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
 
     // MARK: Changing
 
+    /// Sets the value of a key, whether it is there or not. A key with a period, or with a dollar sign in front, stops the
+    /// process.
     public func updateValue(_ value: Value, forKey key: Key) {
         MapKeys.check(key._mapKey)
         if let handle { return handle.set(value._toStored(), forKey: key._mapKey) }
@@ -59,6 +66,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
         entries[ExactString(key._mapKey)] = nil
     }
 
+    /// Empties the map; objects stay in the Realm, embedded ones are deleted.
     public func removeAll() {
         if let handle { return handle.removeAll() }
         entries.removeAll()
@@ -70,11 +78,15 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
         for (key, value) in Array(sequence) { self[key] = try self[key].map { try combine($0, value) } ?? value }
     }
 
+    /// The same for tuples without labels.
     public func merge<S: Sequence>(_ sequence: S, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows
     where S.Element == (Key, Value) {
         for (key, value) in Array(sequence) { self[key] = try self[key].map { try combine($0, value) } ?? value }
     }
 
+    /// Takes over the entries of another map.
+    ///
+    /// - Parameter combine: makes the value of a key that both sides have from the present one and the new one.
     public func merge(_ other: Map<Key, Value>, uniquingKeysWith combine: (Value, Value) throws -> Value) rethrows {
         try merge(other.pairs(), uniquingKeysWith: combine)
     }
@@ -85,6 +97,7 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
         return self[Key(_mapKey: key)]?._toStored().dynamicValue
     }
 
+    /// As `value(forKey:)`, and on along a path through the objects that are the values.
     public func value(forKeyPath keyPath: String) -> Any? {
         guard let dot = keyPath.firstIndex(of: "."), !keyPath.hasPrefix("@") else { return value(forKey: keyPath) }
         let rest = String(keyPath[keyPath.index(after: dot)...])
@@ -154,7 +167,9 @@ public protocol _RealmMapValue {
 
 /// A key and its value.
 public struct SingleMapEntry<Key: _MapKey, Value: RealmCollectionValue>: _RealmMapValue, Hashable {
+    /// The key.
     public var key: Key
+    /// The value of the key.
     public var value: Value
 
     public init(_key key: Key, value: Value) {
@@ -183,6 +198,7 @@ extension Map: Sequence {
         RLMMapIterator(pairs().map { SingleMapEntry(_key: $0.key, value: $0.value) })
     }
 
+    /// The entries of a map as tuples.
     public struct KeyValueSequence: Sequence {
         fileprivate let map: Map
         public func makeIterator() -> RLMKeyValueIterator<Key, Value> { RLMKeyValueIterator(map.pairs()) }
@@ -202,6 +218,7 @@ private struct TextKey: CodingKey {
 }
 
 extension Map: Decodable where Key: Decodable, Value: Decodable {
+    /// From an object with text keys. A key that a map cannot have is a `DecodingError`.
     public convenience init(from decoder: any Decoder) throws {
         self.init()
         let container = try decoder.container(keyedBy: TextKey.self)

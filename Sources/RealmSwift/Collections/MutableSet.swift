@@ -10,6 +10,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     @exclusivity(unchecked) private var members: Set<SetMember<Element>> = []
     @exclusivity(unchecked) var handle: CollectionHandle?
 
+    /// An empty set that belongs to no object yet.
     public init() {}
 
     init(_ handle: CollectionHandle) { self.handle = handle }
@@ -28,6 +29,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
         handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage)
     }
 
+    /// Whether the set has this value, or this object.
     public func contains(_ object: Element) -> Bool {
         handle?.contains(object._toStored()) ?? members.contains(SetMember(element: object))
     }
@@ -38,14 +40,18 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
     /// True if there is an element that is in the other set too.
     public func intersects(_ otherSet: MutableSet<Element>) -> Bool { Array(self).contains { otherSet.contains($0) } }
 
+    /// Of each element the value of a property. `self` gives the elements.
     public func value(forKey key: String) -> [Any] { KeyPathOperators.values(of: self, forKey: key).map { $0 ?? NSNull() } }
 
     /// Sets have no positions that last: stops the process.
     public func index(of object: Element) -> Int? { misuse("index(of:) is not available on MutableSet") }
+    /// Sets have no positions that last: stops the process.
     public func index(matching predicate: NSPredicate) -> Int? { misuse("index(matching:) is not available on MutableSet") }
+    /// Sets have no positions that last: stops the process.
     public func index(matching predicateFormat: String, _ args: Any...) -> Int? {
         misuse("index(matching:) is not available on MutableSet")
     }
+    /// Sets have no positions that last: stops the process.
     public func index(matching isIncluded: (Query<Element>) -> Query<Bool>) -> Int? {
         misuse("index(matching:) is not available on MutableSet")
     }
@@ -58,6 +64,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
         if members.insert(SetMember(element: object)).inserted { storage.append(object) }
     }
 
+    /// Values that are there already change nothing.
     public func insert<S: Sequence>(objectsIn objects: S) where S.Element == Element {
         for object in Array(objects) { insert(object) }
     }
@@ -69,6 +76,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
         if members.remove(member) != nil { storage.removeAll { SetMember(element: $0) == member } }
     }
 
+    /// Empties the set; objects stay in the Realm.
     public func removeAll() {
         if let handle { return handle.removeAll() }
         storage.removeAll()
@@ -81,11 +89,13 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
         for element in Array(self) where !other.contains(element) { remove(element) }
     }
 
+    /// Removes what is in the other set too.
     public func subtract(_ other: MutableSet<Element>) {
         checkChange(other)
         for element in Array(other) { remove(element) }
     }
 
+    /// Takes over what is in the other set.
     public func formUnion(_ other: MutableSet<Element>) {
         checkChange(other)
         insert(objectsIn: Array(other))
@@ -130,6 +140,7 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
 extension MutableSet: @unchecked Sendable {}
 
 extension MutableSet: Decodable where Element: Decodable {
+    /// From an array, which may have equal elements.
     public convenience init(from decoder: any Decoder) throws {
         self.init()
         var container = try decoder.unkeyedContainer()

@@ -15,7 +15,10 @@ extension RealmCollection {
         }
     }
 
+    /// The position of the first element for which a predicate holds, nil where there is none.
     public func index(matching predicate: NSPredicate) -> Int? { first(of: filter(predicate)) }
+    /// The position of the first element for which a predicate in the language of queries holds, see `filter`; nil where there is
+    /// none.
     public func index(matching predicateFormat: String, _ args: Any...) -> Int? {
         first(of: filter(NSPredicate(format: predicateFormat, argumentArray: args as [Any?])))
     }
@@ -35,6 +38,8 @@ extension RealmCollection {
         filter(NSPredicate(format: predicateFormat, argumentArray: args as [Any?]))
     }
 
+    /// The elements for which a predicate holds. One that was not made by `NSPredicate(format:)` or compounds of it stops the
+    /// process.
     public func filter(_ predicate: NSPredicate) -> Results<Element> {
         let core = _core.results()
         let query = PredicateFormat.query(predicate, core.session)
@@ -69,12 +74,14 @@ extension RealmCollection {
     public func min<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
         _core.aggregate(.min, property, T.self)
     }
+    /// The greatest value of a property, nil where there is none.
     public func max<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: MinMaxType {
         _core.aggregate(.max, property, T.self)
     }
 
     /// 0 where there is nothing to add.
     public func sum<T: _HasPersistedType>(ofProperty property: String) -> T where T.PersistedType: AddableType { sum(property) }
+    /// The average of a property over the elements in which it is not null, nil where there is none.
     public func average<T: _HasPersistedType>(ofProperty property: String) -> T? where T.PersistedType: AddableType {
         _core.aggregate(.average, property, T.self)
     }
@@ -88,42 +95,53 @@ extension RealmCollection {
 }
 
 extension RealmCollection where Element: ObjectBase {
+    /// The least value of a property, nil where there is none.
     public func min<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: MinMaxType {
         _core.aggregate(.min, _name(for: keyPath), T.self)
     }
+    /// The greatest value of a property, nil where there is none.
     public func max<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: MinMaxType {
         _core.aggregate(.max, _name(for: keyPath), T.self)
     }
+    /// The sum of a property. 0 where there is nothing to add.
     public func sum<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T where T.PersistedType: AddableType {
         sum(_name(for: keyPath))
     }
+    /// The average of a property over the elements in which it is not null, nil where there is none.
     public func average<T: _HasPersistedType>(of keyPath: KeyPath<Element, T>) -> T? where T.PersistedType: AddableType {
         _core.aggregate(.average, _name(for: keyPath), T.self)
     }
 }
 
 extension RealmCollection where Element.PersistedType: MinMaxType {
+    /// The least element, nil where there is none.
     public func min() -> Element? { _core.aggregate(.min, nil, Element.self) }
+    /// The greatest element, nil where there is none.
     public func max() -> Element? { _core.aggregate(.max, nil, Element.self) }
 }
 
 extension RealmCollection where Element.PersistedType: AddableType {
+    /// The sum of the elements. 0 where there is nothing to add.
     public func sum() -> Element { sum(nil) }
+    /// The average of the elements that are not null, nil where there is none.
     public func average<T: _HasPersistedType>() -> T? where T.PersistedType: AddableType {
         _core.aggregate(.average, nil, T.self)
     }
 }
 
 extension RealmCollection where Element: KeypathSortable {
+    /// Sorted by a property, or by one of an object that a path of links leads to. Equal elements keep their order.
     public func sorted(byKeyPath keyPath: String, ascending: Bool = true) -> Results<Element> {
         sorted(by: [SortDescriptor(keyPath: keyPath, ascending: ascending)])
     }
 
+    /// Sorted by a property, or by one of an object that a path of links leads to. Equal elements keep their order.
     public func sorted<T: _HasPersistedType>(by keyPath: KeyPath<Element, T>, ascending: Bool = true) -> Results<Element>
     where T.PersistedType: SortableType, Element: ObjectBase {
         sorted(byKeyPath: _name(for: keyPath), ascending: ascending)
     }
 
+    /// The first element of each combination of values of the given key paths.
     public func distinct<S: Sequence>(by keyPaths: S) -> Results<Element>
     where S.Element == PartialKeyPath<Element>, Element: ObjectBase {
         distinct(by: keyPaths.map { _name(for: $0) })
@@ -131,9 +149,11 @@ extension RealmCollection where Element: KeypathSortable {
 }
 
 extension RealmCollection where Element.PersistedType: SortableType {
+    /// The elements in their order: nulls first, not-a-number before numbers, texts by their bytes.
     public func sorted(ascending: Bool = true) -> Results<Element> {
         sorted(by: [SortDescriptor(keyPath: "self", ascending: ascending)])
     }
+    /// The elements without those that are equal to an earlier one.
     public func distinct() -> Results<Element> { distinct(by: ["self"]) }
 }
 

@@ -26,6 +26,16 @@ public protocol RealmCollection: RealmCollectionBase, Equatable where Iterator =
     init?(_core: _CollectionCore<Element>)
 }
 
+/// What bridges to Objective-C on Apple systems. It asks for nothing here; code that is written for all systems names it in
+/// constraints.
+public protocol _ObjcBridgeable {}
+extension List: _ObjcBridgeable {}
+extension MutableSet: _ObjcBridgeable {}
+extension Map: _ObjcBridgeable {}
+extension Results: _ObjcBridgeable {}
+extension LinkingObjects: _ObjcBridgeable {}
+extension AnyRealmCollection: _ObjcBridgeable {}
+
 /// The elements of a collection, in one of the forms that they can have.
 public struct _CollectionCore<Element: RealmCollectionValue> {
     enum Form {
@@ -42,6 +52,7 @@ extension RealmCollection {
     public var endIndex: Int { count }
     public func index(after i: Int) -> Int { i + 1 }
     public func index(before i: Int) -> Int { i - 1 }
+    /// The position so many elements further on; nothing is checked before an element is read.
     public func index(_ i: Int, offsetBy distance: Int) -> Int { i + distance }
     public func distance(from start: Int, to end: Int) -> Int { end - start }
 
@@ -62,7 +73,14 @@ extension RealmCollection {
     public func value(forKeyPath keyPath: String) -> Any? { KeyPathOperators.value(of: self, forKeyPath: keyPath) }
 
     /// Sets a property of every element, within a write transaction.
-    public func setValue(_ value: Any?, forKey key: String) { KeyPathOperators.set(value, forKey: key, of: self) }
+    public func setValue(_ value: Any?, forKey key: String) {
+        KeyPathOperators.set(key, of: self) { $0.setValue(value, forKey: key) }
+    }
+
+    /// Sets what a path leads to from every element, within a write transaction. Where a link on the way is nil nothing is set.
+    public func setValue(_ value: Any?, forKeyPath keyPath: String) {
+        KeyPathOperators.set(keyPath, of: self) { $0.setValue(value, forKeyPath: keyPath) }
+    }
 }
 
 extension RealmCollection where Element: Encodable {

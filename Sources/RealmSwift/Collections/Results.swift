@@ -5,7 +5,7 @@ internal import SharedStore
 ///     let adults = realm.objects(Person.self).where { $0.age >= 18 }
 ///
 /// A change, be it made by this program or another one, shows at the next access. Iterating goes through the elements as they
-/// were when it began. When the Realm is invalidated the results become empty.
+/// were when it began. When the Realm is invalidated the results are empty until something else is read from it.
 public struct Results<Element: RealmCollectionValue>: RealmCollection {
     @usableFromInline let core: ResultsCore
 

@@ -15,6 +15,8 @@ final class ResultsCore: _Elements {
     }
 
     let session: Session
+    /// Of the session when these results, or those that they were made from, were made.
+    private let releaseCount: Int
     let source: Source
     let selection: Selection
     /// The selection, checked against the classes of the Realm; nil where everything is selected as it comes.
@@ -56,8 +58,11 @@ final class ResultsCore: _Elements {
     }
 
     /// Stops the process where the selection does not fit the classes of the Realm.
-    init(_ session: Session, _ source: Source, _ selection: Selection = Selection()) {
+    ///
+    /// - Parameter base: the results that these are a selection of.
+    init(_ session: Session, _ source: Source, _ selection: Selection = Selection(), of base: ResultsCore? = nil) {
         self.session = session
+        releaseCount = base?.releaseCount ?? session.releaseCount
         self.source = source
         self.selection = selection
         if selection.filters.isEmpty && selection.orderings.isEmpty {
@@ -113,7 +118,7 @@ final class ResultsCore: _Elements {
         }
         var selection = selection
         selection.filters.append(predicate)
-        return ResultsCore(session, source, selection)
+        return ResultsCore(session, source, selection, of: self)
     }
 
     func ordered(_ ordering: QuerySyntax.Ordering) -> ResultsCore {
@@ -123,7 +128,7 @@ final class ResultsCore: _Elements {
         } else {
             selection.orderings.append(ordering)
         }
-        return ResultsCore(session, source, selection)
+        return ResultsCore(session, source, selection, of: self)
     }
 
     /// Values can be sorted by themselves only.
@@ -145,9 +150,13 @@ final class ResultsCore: _Elements {
 
     // MARK: Evaluation
 
+    /// The Realm was closed or invalidated, and nothing was read from it since: there are no elements until that is done.
+    var isReleased: Bool { session.isClosed || session.isReleased(since: releaseCount) }
+
     private func evaluate() {
-        content = session.isClosed ? .none : reading { try makeContent() }
-        contentStamp = session.contentStamp
+        let isReleased = isReleased
+        content = isReleased ? .none : reading { try makeContent() }
+        contentStamp = isReleased ? 0 : session.contentStamp
     }
 
     private func current() -> Content {
@@ -217,7 +226,7 @@ final class ResultsCore: _Elements {
     var count: Int {
         if case .table(let key) = source, query == nil || !session.isFrozen && contentStamp != session.contentStamp {
             session.checkConfinement()
-            if session.isClosed { return 0 }
+            if isReleased { return 0 }
             guard let query else { return session.type(key)?.table()?.objectCount ?? 0 }
             // Counting needs no list of the objects.
             if counted.stamp != session.contentStamp {
@@ -251,7 +260,7 @@ final class ResultsCore: _Elements {
         if let leafType, let leaf, leafStamp == leafType.block.pointee.stamp, index >= leafStart, index - leafStart < leaf.count {
             return leaf.row(index - leafStart)
         }
-        let type = session.isClosed ? nil : session.type(key)
+        let type = isReleased ? nil : session.type(key)
         let table = type?.table()
         guard let type, let table, let (leaf, start) = reading({ try table.leaf(at: index) }) else {
             outOfBounds(index, table?.objectCount ?? 0)
@@ -291,6 +300,7 @@ final class ResultsCore: _Elements {
     func cursor<Element: RealmCollectionValue>(_ element: Element.Type) -> _Cursor {
         if query == nil, case .table(let key) = source {
             session.checkConfinement()
+            if isReleased { return _ValueCursor<Element>([]) }
             return _Cursor.over(session, key, as: element)
         }
         switch current() {
@@ -316,7 +326,7 @@ final class ResultsCore: _Elements {
     /// The sum, as two's complement, of an int property of all objects of a class; nil where the elements are others, or may be
     /// null.
     func wholeTableSum(_ property: ManagedProperty?) -> Int64? {
-        guard let property, isWholeTable, case .table(let key) = source, !session.isClosed else { return nil }
+        guard let property, isWholeTable, case .table(let key) = source, !isReleased else { return nil }
         session.checkConfinement()
         guard let table = session.type(key)?.table(), let column = table.column(property.columnKey), CellKind(column) == .int
         else { return nil }
@@ -370,7 +380,7 @@ final class ResultsCore: _Elements {
     // MARK: Place
 
     var isInvalidated: Bool {
-        if session.isClosed { return true }
+        if isReleased { return true }
         switch source {
         case .table: return false
         case .collection(let handle): return handle.isInvalidated

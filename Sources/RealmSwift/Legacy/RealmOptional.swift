@@ -24,6 +24,7 @@ extension RealmOptional: CustomStringConvertible {
 }
 
 extension RealmOptional: Codable where Value: Codable, Value: _RealmSchemaDiscoverable {
+    /// From a value, or null.
     public convenience init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         self.init(container.decodeNil() ? nil : try container.decode(Value.self))
@@ -36,6 +37,7 @@ extension RealmOptional: Codable where Value: Codable, Value: _RealmSchemaDiscov
 }
 
 extension RealmOptionalType {
+    /// Empty: the type is no class of a Realm.
     public static func className() -> String { "" }
 }
 
@@ -58,6 +60,7 @@ extension Optional: RealmPropertyType where Wrapped: RealmOptionalType & _RealmS
 public final class RealmProperty<Value: RealmPropertyType> {
     let cell: LegacyCell<Value>
 
+    /// With the default of the type: nil, or `.none`.
     public init() { cell = LegacyCell(Value._legacyDefault()) }
 
     /// Of a managed object it can be set in a write transaction only.
@@ -76,6 +79,7 @@ extension RealmProperty: Equatable where Value: Equatable {
 }
 
 extension RealmProperty: Codable where Value: Codable {
+    /// From a value, or null.
     public convenience init(from decoder: any Decoder) throws {
         self.init()
         value = try decoder.singleValueContainer().decode(Value.self)

@@ -29,6 +29,7 @@ public struct RealmChangeSequence<Change>: AsyncSequence {
 
     public func makeAsyncIterator() -> Iterator { Iterator(base: stream.makeAsyncIterator()) }
 
+    /// Waits for one change after the other; a change that comes meanwhile is kept.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate var base: AsyncStream<Transfer<Change>>.Iterator
 

@@ -79,6 +79,7 @@ extension RealmCollection where Element: ObjectBase {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void
@@ -88,6 +89,7 @@ extension RealmCollection where Element: ObjectBase {
 }
 
 extension RealmCollection where Element: OptionalProtocol, Element.Wrapped: ObjectBase {
+    /// As `observe(keyPaths:on:_:)` with names.
     public func observe(
         keyPaths: [PartialKeyPath<Element.Wrapped>], on queue: DispatchQueue? = nil,
         _ block: @escaping (RealmCollectionChange<Self>) -> Void
@@ -95,6 +97,7 @@ extension RealmCollection where Element: OptionalProtocol, Element.Wrapped: Obje
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Element.Wrapped>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmCollectionChange<Self>) -> Void

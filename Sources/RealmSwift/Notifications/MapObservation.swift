@@ -59,6 +59,7 @@ extension RealmKeyedCollection where Value: OptionalProtocol, Value.Wrapped: Obj
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Value.Wrapped>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, RealmMapChange<Self>) -> Void

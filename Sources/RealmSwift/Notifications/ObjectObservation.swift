@@ -142,6 +142,7 @@ extension Object {
         return await PlacedObservation.begin(request, on: actor)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor, T: Object>(
         keyPaths: [PartialKeyPath<T>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void
@@ -159,12 +160,14 @@ extension EmbeddedObject {
         observeObject(keyPaths, queue, block)
     }
 
+    /// As `observe(keyPaths:on:_:)` with names.
     public func observe<T: ObjectBase>(
         keyPaths: [PartialKeyPath<T>], on queue: DispatchQueue? = nil, _ block: @escaping (ObjectChange<T>) -> Void
     ) -> NotificationToken {
         observeObject(keyPaths.map { _name(for: $0) }, queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to.
     public func observe<A: Actor, T: ObjectBase>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void
@@ -173,6 +176,7 @@ extension EmbeddedObject {
         return await PlacedObservation.begin(request, on: actor)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor, T: ObjectBase>(
         keyPaths: [PartialKeyPath<T>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, ObjectChange<T>) -> Void

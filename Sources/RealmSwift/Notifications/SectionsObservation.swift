@@ -74,12 +74,14 @@ extension ResultsSection {
 // MARK: For both
 
 extension RealmSectionedResult {
+    /// Calls the block with the whole first, and then with what has changed; see `RealmCollection.observe`.
     public func observe(
         keyPaths: [String]? = nil, on queue: DispatchQueue? = nil, _ block: @escaping (SectionedResultsChange<Self>) -> Void
     ) -> NotificationToken {
         observe(keyPaths: keyPaths, on: queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to.
     public func observe<A: Actor>(
         keyPaths: [String]? = nil, on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
@@ -97,6 +99,7 @@ extension RealmSectionedResult where Element: RealmSectionedResult, Element.Elem
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Element.Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void
@@ -114,6 +117,7 @@ extension RealmSectionedResult where Element: ObjectBase {
         observe(keyPaths: keyPaths.map { _name(for: $0) }, on: queue, block)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Element>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, SectionedResultsChange<Self>) -> Void

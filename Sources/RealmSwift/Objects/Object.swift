@@ -14,6 +14,7 @@ internal import SharedStore
 open class Object: ObjectBase, _LinkedObject {
     public typealias PersistedType = Object
 
+    /// An object that is in no Realm, with the defaults of its properties.
     public override init() { super.init() }
 
     /// An unmanaged object with values from a dictionary by property name, an array in the order of the properties, or another
@@ -26,12 +27,16 @@ open class Object: ObjectBase, _LinkedObject {
         ValueInput.populate(self, with: value)
     }
 
+    /// The class, and each property with its value; objects within objects down to the fifth level.
     open override var description: String { super.description }
 
     /// For classes without `@Persisted`; not used otherwise.
     open class func primaryKey() -> String? { nil }
+    /// Of classes without `@Persisted`: names of properties that are not stored. For overriding.
     open class func ignoredProperties() -> [String] { [] }
+    /// Of classes without `@Persisted`: names of properties with an index. For overriding.
     open class func indexedProperties() -> [String] { [] }
+    /// The names in the file of properties that are called otherwise there, by their names in Swift. For overriding.
     open override class func propertiesMapping() -> [String: String] { [:] }
 
     /// The value of a property in its persisted form; see `value(forKey:)`.
@@ -47,6 +52,7 @@ open class Object: ObjectBase, _LinkedObject {
 open class EmbeddedObject: ObjectBase, _LinkedObject {
     public typealias PersistedType = EmbeddedObject
 
+    /// An object that is in no Realm, with the defaults of its properties.
     public override init() { super.init() }
 
     /// See `Object.init(value:)`.
@@ -55,12 +61,17 @@ open class EmbeddedObject: ObjectBase, _LinkedObject {
         ValueInput.populate(self, with: value)
     }
 
+    /// True.
     public static override func isEmbedded() -> Bool { true }
 
+    /// The class, and each property with its value; objects within objects down to the fifth level.
     open override var description: String { super.description }
+    /// Of classes without `@Persisted`: names of properties that are not stored. For overriding.
     open class func ignoredProperties() -> [String] { [] }
+    /// The names in the file of properties that are called otherwise there, by their names in Swift. For overriding.
     open override class func propertiesMapping() -> [String: String] { [:] }
 
+    /// A property by its name, as in `Object`.
     open subscript(key: String) -> Any? {
         get { value(forKey: key) }
         set { setValue(newValue, forKey: key) }
@@ -70,19 +81,24 @@ open class EmbeddedObject: ObjectBase, _LinkedObject {
 /// An object of which only the schema in the file is known; also any object, read by property name.
 @dynamicMemberLookup
 public final class DynamicObject: Object {
+    /// False: the class stands in for those that are known by name only.
     public override static func shouldIncludeInDefaultSchema() -> Bool { false }
 
+    /// A property by its name; one that the class in the file does not have stops the process.
     public override subscript(key: String) -> Any? {
         get { value(forKey: key) }
         set { setValue(newValue, forKey: key) }
     }
 
+    /// A property by its name, as a member.
     public subscript(dynamicMember member: String) -> Any? {
         get { value(forKey: member) }
         set { setValue(newValue, forKey: member) }
     }
 
+    /// Stops the process.
     public override func value(forUndefinedKey key: String) -> Any? { super.value(forUndefinedKey: key) }
+    /// Stops the process.
     public override func setValue(_ value: Any?, forUndefinedKey key: String) { super.setValue(value, forUndefinedKey: key) }
 }
 

@@ -64,6 +64,7 @@ extension ObjectBase {
 extension Object: ThreadConfined {
     /// Nil for an unmanaged or invalidated object.
     public var realm: Realm? { realmOfSession }
+    /// The class and its properties; of an object of a file as this Realm has them. For every thread.
     public var objectSchema: ObjectSchema { schemaOfClass }
     public var isFrozen: Bool { isInFrozenSession }
 
@@ -78,9 +79,11 @@ extension Object: ThreadConfined {
 
 extension EmbeddedObject: ThreadConfined {
     public var realm: Realm? { realmOfSession }
+    /// The class and its properties; of an object of a file as this Realm has them. For every thread.
     public var objectSchema: ObjectSchema { schemaOfClass }
     public var isFrozen: Bool { isInFrozenSession }
     public func freeze() -> Self { unsafeDowncast(frozenObject(), to: Self.self) }
     public func thaw() -> Self? { thawedObject().map { unsafeDowncast($0, to: Self.self) } }
+    /// Whether both are the same object of the same file; of unmanaged ones whether they are the same instance.
     public func isSameObject(as object: EmbeddedObject?) -> Bool { isSame(object) }
 }

@@ -24,6 +24,7 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
     /// The collections that were handed out, by slot.
     @exclusivity(unchecked) final var collections: [(slot: Int, collection: AnyObject)]?
 
+    /// An object that is in no Realm, with the defaults of its properties.
     public init() {}
 
     /// The name of the class in the schema: without module and enclosing types.
@@ -51,6 +52,7 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
         return block != nil && other.block != nil && comparesByPlace && isSamePlace(as: other)
     }
 
+    /// Agrees with `==`: objects with a primary key and frozen ones by what they are in the file, others by instance.
     open var hash: Int {
         guard block != nil, comparesByPlace else { return ObjectIdentifier(self).hashValue }
         var hasher = Hasher()
@@ -58,6 +60,7 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
         return hasher.finalize()
     }
 
+    /// Feeds `hash`.
     open func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
     /// Objects of a class with a primary key and frozen objects are equal when they are the same object of the same Realm;
@@ -66,7 +69,9 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
 
     // MARK: Description
 
+    /// The class, and each property with its value.
     open var description: String { Description.text(of: self) }
+    /// The same as `description`.
     open var debugDescription: String { description }
 
     // MARK: Access by name
@@ -84,7 +89,9 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
         setDynamicValue(property, value)
     }
 
+    /// What `value(forKey:)` makes of a name that is no property: it stops the process. For overriding.
     open func value(forUndefinedKey key: String) -> Any? { misuse("Invalid property name '\(key)' for class '\(schemaName)'.") }
+    /// What `setValue(_:forKey:)` makes of a name that is no property: it stops the process. For overriding.
     open func setValue(_ value: Any?, forUndefinedKey key: String) {
         misuse("Invalid property name '\(key)' for class '\(schemaName)'.")
     }
@@ -101,6 +108,7 @@ open class ObjectBase: Hashable, CustomStringConvertible, CustomDebugStringConve
         }
     }
 
+    /// As `setValue(_:forKey:)` along a path of names separated by dots. Where a link on the way is nil nothing is set.
     open func setValue(_ value: Any?, forKeyPath keyPath: String) {
         guard let dot = keyPath.lastIndex(of: ".") else { return setValue(value, forKey: keyPath) }
         let last = String(keyPath[keyPath.index(after: dot)...])

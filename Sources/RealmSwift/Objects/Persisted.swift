@@ -3,8 +3,10 @@ import Foundation
 /// What a property declares besides its type.
 @frozen public struct _PropertyFlags: OptionSet, Sendable {
     public let rawValue: UInt8
+    /// From the bits of a set of flags.
     @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
     public static let indexed = _PropertyFlags(rawValue: 1)
+    /// The property is the primary key, and so has an index.
     public static let primaryKey = _PropertyFlags(rawValue: 2)
 }
 
@@ -39,17 +41,20 @@ import Foundation
 public struct Persisted<Value: _Persistable> {
     @usableFromInline var storage: _PropertyStorage<Value>
 
+    /// Not for use: a property is read through its object.
     @available(*, unavailable, message: "@Persisted can only be used as a property on a Realm object")
     public var wrappedValue: Value {
         get { fatalError() }
         set { fatalError() }
     }
 
+    /// A property that begins with the default of its type.
     @inlinable public init() { storage = .unset([]) }
     @inlinable public init(wrappedValue value: Value) { storage = .value(value, []) }
     @inlinable init(_ flags: _PropertyFlags) { storage = .unset(flags) }
     @inlinable init(_ value: Value, _ flags: _PropertyFlags) { storage = .value(value, flags) }
 
+    /// Reads and writes the property of an object, which Swift calls for `object.property`.
     @inlinable
     public static subscript<EnclosingSelf: ObjectBase>(
         _enclosingInstance observed: EnclosingSelf,

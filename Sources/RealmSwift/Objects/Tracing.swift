@@ -1,3 +1,4 @@
+internal import SharedStore
 import Synchronization
 
 /// Called by a property of an object that stands in for its class while a key path is traced.
@@ -170,6 +171,20 @@ enum Tracing {
         let trace = trace(keyPath, from: root)
         if !trace.isComplete { misuse("The key path does not name a persisted property of '\(root.className())'") }
         return trace.path
+    }
+
+    /// The paths of the properties from which the value at the end of a key path is made: one where the key path names a
+    /// property; where it ends in something computed those that are read for it, in this order. Stops the process where there
+    /// are none.
+    static func pathsBehind(_ keyPath: AnyKeyPath, from root: ObjectBase.Type) -> [String] {
+        let trace = trace(keyPath, from: root)
+        if trace.isComplete { return [trace.path] }
+        var paths: [String] = []
+        for path in trace.paths where !paths.contains(where: { $0.isSame(as: path) }) { paths.append(path) }
+        if paths.isEmpty {
+            misuse("The key path does not name a persisted property of '\(root.className())', nor what is computed from one")
+        }
+        return paths
     }
 }
 

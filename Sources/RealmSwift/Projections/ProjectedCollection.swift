@@ -80,6 +80,7 @@ public struct CollectionElementMapper<Element> where Element: ObjectBase & Realm
 
     fileprivate init(_ collection: AnyRealmCollection<Element>) { self.collection = collection }
 
+    /// The values of a property of the elements.
     public subscript<V>(dynamicMember member: KeyPath<Element, V>) -> ProjectedCollection<V> {
         ProjectedCollection(ElementProjection(collection: collection, keyPath: member))
     }

@@ -84,6 +84,7 @@ public protocol ProjectionObservable: AnyObject, ThreadConfined {
 public struct Projected<T: ObjectBase, Value> {
     let projectedKeyPath: KeyPath<T, Value>
 
+    /// Not for use: a property is read through its projection.
     @available(*, unavailable, message: "@Projected can only be used as a property on a Projection")
     public var wrappedValue: Value {
         get { fatalError() }
@@ -92,6 +93,7 @@ public struct Projected<T: ObjectBase, Value> {
 
     public init(_ projectedKeyPath: KeyPath<T, Value>) { self.projectedKeyPath = projectedKeyPath }
 
+    /// Reads and writes the projected property. One whose key path cannot be written to stops the process when it is set.
     public static subscript<EnclosingSelf: Projection<T>>(
         _enclosingInstance observed: EnclosingSelf,
         wrapped wrappedKeyPath: ReferenceWritableKeyPath<EnclosingSelf, Value>,

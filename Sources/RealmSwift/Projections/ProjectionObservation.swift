@@ -34,6 +34,7 @@ extension ProjectionObservable {
         return await PlacedObservation.begin(request, on: actor)
     }
 
+    /// The same on an actor, which the block is isolated to, with key paths in Swift.
     public func observe<A: Actor>(
         keyPaths: [PartialKeyPath<Self>], on actor: A, _isolation: isolated (any Actor)? = #isolation,
         _ block: @Sendable @escaping (isolated A, ObjectChange<Self>) -> Void

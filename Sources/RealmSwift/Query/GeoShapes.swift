@@ -6,7 +6,9 @@ internal import SharedStore
 /// To store one, make an embedded class with the properties `type: String` (= "Point") and `coordinates: List<Double>`:
 /// longitude, latitude and, if you like, altitude.
 public struct GeoPoint: Hashable, Sendable {
+    /// In degrees, -90 to 90, the north positive.
     public let latitude: Double
+    /// In degrees, -180 to 180, the east positive.
     public let longitude: Double
     /// In metres.
     public let altitude: Double
@@ -31,9 +33,12 @@ protocol GeoShape {
 
 /// What lies between two parallels and two meridians.
 public struct GeoBox: Hashable, Sendable, GeoShape {
+    /// The corner in the south-west.
     public let bottomLeft: GeoPoint
+    /// The corner in the north-east.
     public let topRight: GeoPoint
 
+    /// The box between two corners.
     public init(bottomLeft: GeoPoint, topRight: GeoPoint) {
         self.bottomLeft = bottomLeft
         self.topRight = topRight
@@ -50,7 +55,9 @@ public struct GeoBox: Hashable, Sendable, GeoShape {
 
 /// A polygon of great-circle edges, with holes.
 public struct GeoPolygon: Hashable, Sendable, GeoShape {
+    /// The border; the last point is the first one again.
     public let outerRing: [GeoPoint]
+    /// What is cut out, each a ring like the outer one.
     public let holes: [[GeoPoint]]?
 
     /// Nil where a ring has fewer than four points or its last point is not its first.
@@ -71,6 +78,8 @@ public struct GeoPolygon: Hashable, Sendable, GeoShape {
         self.init(outerRing: outer, holes: rings)
     }
 
+    /// From pairs of latitude and longitude. Nil where a ring has fewer than four points, does not end where it begins, or a
+    /// point is none.
     public init?(outerRing: [(Double, Double)], holes: [(Double, Double)]...) { self.init(outerRing: outerRing, holes: holes) }
 
     private static func points(_ pairs: [(Double, Double)]) -> [GeoPoint]? {
@@ -87,6 +96,7 @@ public struct Distance: Hashable, Sendable {
     static let earthRadiusKilometers = 6378.1
     private static let milesInKilometer = 1 / 1.609344
 
+    /// The angle that the distance is at the centre of the earth.
     public let radians: Double
 
     private init?(radians: Double) {
@@ -96,26 +106,37 @@ public struct Distance: Hashable, Sendable {
 
     /// Nil where the number is negative.
     public static func kilometers(_ kilometers: Double) -> Distance? { Distance(radians: kilometers / earthRadiusKilometers) }
+    /// From miles; nil for a negative number.
     public static func miles(_ miles: Double) -> Distance? { Distance(radians: miles / milesInKilometer / earthRadiusKilometers) }
+    /// From degrees at the centre of the earth; nil for a negative number.
     public static func degrees(_ degrees: Double) -> Distance? { Distance(radians: degrees * .pi / 180) }
+    /// From radians at the centre of the earth; nil for a negative number.
     public static func radians(_ radians: Double) -> Distance? { Distance(radians: radians) }
 
+    /// In kilometres on the surface.
     public func asKilometers() -> Double { radians * Distance.earthRadiusKilometers }
+    /// In miles on the surface.
     public func asMiles() -> Double { asKilometers() * Distance.milesInKilometer }
+    /// In degrees at the centre of the earth.
     public func asDegrees() -> Double { radians * 180 / .pi }
+    /// In radians at the centre of the earth.
     public func asRadians() -> Double { radians }
 }
 
 /// What lies within a distance of a point.
 public struct GeoCircle: Hashable, Sendable, GeoShape {
+    /// The middle.
     public let center: GeoPoint
+    /// How far from the middle a point may be.
     public let radius: Distance
 
+    /// All points that are no further from the middle than the radius.
     public init(center: GeoPoint, radius: Distance) {
         self.center = center
         self.radius = radius
     }
 
+    /// Nil for a negative radius.
     public init?(center: GeoPoint, radiusInRadians: Double) {
         guard let radius = Distance.radians(radiusInRadians) else { return nil }
         self.init(center: center, radius: radius)
@@ -127,6 +148,7 @@ public struct GeoCircle: Hashable, Sendable, GeoShape {
         self.init(center: center, radiusInRadians: radiusInRadians)
     }
 
+    /// From latitude and longitude; nil where they are none.
     public init?(center: (Double, Double), radius: Distance) {
         guard let center = GeoPoint(center) else { return nil }
         self.init(center: center, radius: radius)

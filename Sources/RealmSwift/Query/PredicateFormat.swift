@@ -102,6 +102,7 @@ extension NSPredicate {
     /// It can be used with the collections of this library only. What is wrong with the text shows when it is.
     public convenience init(format: String, _ args: Any?...) { self.init(format: format, argumentArray: args as [Any?]) }
 
+    /// The same with the arguments as an array.
     public convenience init(format: String, argumentArray arguments: [Any]?) {
         self.init(format: format, argumentArray: (arguments ?? []).map { $0 as Any? })
     }

@@ -17,6 +17,7 @@ extension Realm {
         }
         private static let shared = Mutex<Configuration?>(nil)
 
+        /// All that a Realm is opened with; each parameter is described at the property of its name.
         public init(
             fileURL: URL? = Configuration.defaultDirectory.appendingPathComponent("default.realm"),
             inMemoryIdentifier: String? = nil,

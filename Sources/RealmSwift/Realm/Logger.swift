@@ -59,6 +59,7 @@ public final class Logger: Sendable {
         set { setLevel(newValue, for: .realm) }
     }
 
+    /// From which level on messages of a category are written.
     public func level(of category: LogCategory) -> LogLevel { levels.withLock { $0[category] ?? .off } }
 
     /// Sets the threshold of a category and of those below it.

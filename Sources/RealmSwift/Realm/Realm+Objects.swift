@@ -18,6 +18,7 @@ extension Realm {
         session.add(object, type, update)
     }
 
+    /// The same for every object of a sequence.
     public func add<S: Sequence>(_ objects: S, update: UpdatePolicy = .error) where S.Element: Object {
         for object in objects { add(object, update: update) }
     }
@@ -27,6 +28,7 @@ extension Realm {
         message:
             "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true."
     )
+    /// Not for use: say `.modified` or `.all`.
     public func add(_ object: Object, update: Bool) { fatalError() }
 
     @available(
@@ -34,6 +36,7 @@ extension Realm {
         message:
             "Pass .error, .modified or .all rather than a boolean. .error is equivalent to false and .all is equivalent to true."
     )
+    /// Not for use: say `.modified` or `.all`.
     public func add<S: Sequence>(_ objects: S, update: Bool) where S.Element: Object { fatalError() }
 
     private func requirePrimaryKey(_ type: SessionType, _ policy: UpdatePolicy) {
@@ -83,22 +86,26 @@ extension Realm {
     /// Deletes an object. Links to it become nil, lists and sets lose it; embedded objects in it are deleted too, others stay.
     public func delete(_ object: ObjectBase) { session.delete(object) }
 
+    /// The same for every object of a sequence.
     public func delete<S: Sequence>(_ objects: S) where S.Element: ObjectBase {
         session.requireWriteTransaction()
         for object in Array(objects) where !object.isInvalidated { session.delete(object) }
     }
 
+    /// Deletes the objects of a list, which is empty afterwards.
     public func delete<Element: ObjectBase>(_ objects: List<Element>) {
         session.requireWriteTransaction()
         if objects.handle == nil { return objects.removeAll() }
         for object in Array(objects) where !object.isInvalidated { session.delete(object) }
     }
 
+    /// Deletes all objects of a query at once.
     public func delete<Element: ObjectBase>(_ objects: Results<Element>) {
         session.requireWriteTransaction()
         for object in Array(objects) where !object.isInvalidated { session.delete(object) }
     }
 
+    /// Deletes the objects of a map. The keys stay, with nil.
     public func delete<Key: _MapKey, Value: ObjectBase>(_ map: Map<Key, Value?>) {
         session.requireWriteTransaction()
         for case let object? in map.values where !object.isInvalidated { session.delete(object) }
@@ -124,6 +131,7 @@ extension Realm {
         return Results(ResultsCore(session, .table(session.requireType(model).tableKey)))
     }
 
+    /// All objects of a class that is known by its name only. An unknown name stops the process.
     public func dynamicObjects(_ typeName: String) -> Results<DynamicObject> {
         session.checkConfinement()
         return Results(ResultsCore(session, .table(requireType(typeName).tableKey)))
@@ -153,6 +161,7 @@ extension Realm {
         }
     }
 
+    /// The object with a primary key, of a class that is known by its name only; nil where there is none.
     public func dynamicObject(ofType typeName: String, forPrimaryKey key: Any) -> DynamicObject? {
         let type = requireType(typeName)
         return find(type, key).map { unsafeDowncast(type.makeDynamicAccessor($0), to: DynamicObject.self) }

@@ -47,6 +47,7 @@ extension Realm {
     /// Undoes the write transaction. Objects that were made in it are invalidated.
     public func cancelWrite() { session.cancelWrite() }
 
+    /// Between the beginning of a write transaction of this Realm and its commit or cancellation. For every thread.
     public var isInWriteTransaction: Bool { session.writer != nil }
 
     // MARK: Versions
@@ -66,7 +67,9 @@ extension Realm {
         }
     }
 
-    /// Lets go of the version that is read, so that its space can be used again. Objects and lists become invalid, results empty.
+    /// Lets go of the version that is read, so that its space can be used again. Objects and lists become invalid; results are
+    /// empty until something is read again, from the newest version. A write transaction is undone. Twice is as once. A
+    /// read-only Realm stops the process.
     public func invalidate() { session.invalidate() }
 
     public var isFrozen: Bool { session.isFrozen }
@@ -80,6 +83,8 @@ extension Realm {
     public func thaw<T: ObjectBase>(_ obj: T) -> T? { obj.thawedObject().map { unsafeDowncast($0, to: T.self) } }
     public func freeze<Collection: RealmCollection>(_ collection: Collection) -> Collection { collection.freeze() }
 
+    /// The classes that this Realm was opened with. For every thread.
     public var schema: Schema { session.schema }
+    /// What this Realm was opened with. For every thread.
     public var configuration: Configuration { session.configuration }
 }

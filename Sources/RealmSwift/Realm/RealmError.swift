@@ -21,8 +21,10 @@ extension Realm {
                 noSubscriptionForWrite = 22
         }
 
+        /// The domain that `NSError` has.
         public static let errorDomain = "io.realm"
 
+        /// An error of a code, with what `NSError` tells of it.
         public init(_ code: Code, userInfo: [String: Any] = [:]) {
             super.init(domain: Error.errorDomain, code: code.rawValue, userInfo: userInfo)
         }
@@ -36,6 +38,7 @@ extension Realm {
         @available(*, unavailable)
         public required init?(coder: NSCoder) { nil }
 
+        /// What went wrong; `code` is its number.
         public var errorCode: Code { Code(rawValue: code) ?? .fail }
         /// The file that the error is about.
         public var fileURL: URL? { (userInfo[NSFilePathErrorKey] as? String).map { URL(fileURLWithPath: $0) } }
@@ -43,6 +46,7 @@ extension Realm {
         public override var localizedDescription: String { userInfo[NSLocalizedDescriptionKey] as? String ?? "\(errorCode)" }
         public override var description: String { "Realm.Error.\(errorCode): \(localizedDescription)" }
 
+        /// The codes, so that `catch Realm.Error.fileNotFound` reads well.
         public static let fail = Code.fail, fileAccess = Code.fileAccess, filePermissionDenied = Code.filePermissionDenied
         public static let fileExists = Code.fileExists, fileNotFound = Code.fileNotFound
         public static let fileFormatUpgradeRequired = Code.fileFormatUpgradeRequired,
@@ -60,6 +64,7 @@ extension Realm {
         public static func == (a: Realm.Error, b: Realm.Error) -> Bool { a.code == b.code }
         public static func != (a: Realm.Error, b: Realm.Error) -> Bool { a.code != b.code }
 
+        /// An error without further description.
         public static let callFailed = Realm.Error(.fail, userInfo: [NSLocalizedDescriptionKey: "Call failed"])
     }
 }
@@ -68,8 +73,14 @@ extension Realm {
 public func ~= (code: Realm.Error.Code, error: any Swift.Error) -> Bool { (error as? Realm.Error)?.errorCode == code }
 /// Lets `switch error.code { case .fileNotFound: … }` match, where `code` is the number that `NSError` has.
 public func ~= (pattern: Realm.Error.Code, code: Int) -> Bool { pattern.rawValue == code }
+/// Whether the number that an `NSError` has is that of the code.
 public func == (code: Int, other: Realm.Error.Code) -> Bool { code == other.rawValue }
+/// Whether the number that an `NSError` has is not that of the code.
 public func != (code: Int, other: Realm.Error.Code) -> Bool { code != other.rawValue }
+/// The same for a number that may be missing, as in `(error as? Realm.Error)?.code == .fileNotFound`.
+public func == (code: Int?, other: Realm.Error.Code) -> Bool { code == other.rawValue }
+/// The same for a number that may be missing; then it is not that of the code.
+public func != (code: Int?, other: Realm.Error.Code) -> Bool { code != other.rawValue }
 
 /// Errors are equal when their domains and codes are.
 public func == (a: any Error, b: any Error) -> Bool {

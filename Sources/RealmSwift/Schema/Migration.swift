@@ -60,6 +60,7 @@ public final class Migration {
         return unsafeDowncast(type.makeDynamicAccessor(newSession.create(type, value, .error)), to: DynamicObject.self)
     }
 
+    /// Deletes an object of the new classes.
     public func delete(_ object: MigrationObject) { newSession.delete(object) }
 
     /// Deletes all objects of a class, and the class itself where the new schema does not have it.

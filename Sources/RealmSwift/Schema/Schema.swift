@@ -7,6 +7,7 @@ internal import SharedStore
 
     init(_ classes: [ObjectSchema]) { objectSchema = classes.sorted { ExactString($0.className) < ExactString($1.className) } }
 
+    /// The class of this name, nil where there is none.
     public subscript(className: String) -> ObjectSchema? { objectSchema.first { $0.className.isSame(as: className) } }
 
     public var description: String {
@@ -18,11 +19,15 @@ internal import SharedStore
 @frozen public struct ObjectSchema: CustomStringConvertible, Equatable, Sendable {
     /// In the order of declaration; linking objects come last.
     public var properties: [Property]
+    /// The name, without module and enclosing types.
     public var className: String
     /// `DynamicObject` where the class is known from a file only.
     public var objectClass: AnyClass
+    /// Its objects belong to one owner each, and are deleted with it.
     public var isEmbedded: Bool
+    /// False: such classes belong to the sync service.
     public var isAsymmetric: Bool { false }
+    /// The property by whose value objects are found, nil where there is none.
     public var primaryKeyProperty: Property?
 
     init(className: String, objectClass: AnyClass, isEmbedded: Bool, properties: [Property], primaryKey: String?) {
@@ -39,6 +44,7 @@ internal import SharedStore
             properties: info.properties.map { Property($0) }, primaryKey: info.properties.first { $0.isPrimaryKey }?.name)
     }
 
+    /// The property of this name in Swift, nil where there is none.
     public subscript(propertyName: String) -> Property? { properties.first { $0.name.isSame(as: propertyName) } }
 
     public static func == (a: ObjectSchema, b: ObjectSchema) -> Bool {
@@ -58,10 +64,13 @@ internal import SharedStore
     public var name: String
     /// In the file; the same unless `propertiesMapping()` says otherwise.
     public var columnName: String
+    /// Of a collection: the type of the elements.
     public var type: PropertyType
     /// A list; linking objects too.
     public var isArray: Bool
+    /// A set.
     public var isSet: Bool
+    /// A map.
     public var isMap: Bool
     /// It has an index, as primary keys always do.
     public var isIndexed: Bool

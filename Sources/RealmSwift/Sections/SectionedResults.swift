@@ -84,6 +84,7 @@ extension SectionedResults: CustomStringConvertible {
 
     let _reference: _SectionsReference<Key, T>
     var core: SectionsCore<Key, T> { _reference.core }
+    /// What all elements of the section have in common.
     public let key: Key
 
     init(_ core: SectionsCore<Key, T>, _ key: Key) {
@@ -172,10 +173,13 @@ extension IndexPath {
         get { self[1] }
         set { self[1] = newValue }
     }
+    /// The same as `item`, as lists of user interfaces name it.
     public var row: Int {
         get { self[1] }
         set { self[1] = newValue }
     }
+    /// The path of an element in a section.
     public init(item: Int, section: Int) { self.init(indexes: [section, item]) }
+    /// The path of an element in a section.
     public init(row: Int, section: Int) { self.init(indexes: [section, row]) }
 }

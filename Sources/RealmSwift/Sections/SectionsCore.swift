@@ -33,7 +33,7 @@ final class SectionsCore<Key: _Persistable & Hashable, Element: RealmCollectionV
     func current() -> [Section] {
         if results.session.isFrozen { return sections }
         results.session.checkConfinement()
-        if stamp != results.session.contentStamp { divide() }
+        if stamp != results.session.contentStamp || results.isReleased { divide() }
         return sections
     }
 
@@ -60,7 +60,7 @@ final class SectionsCore<Key: _Persistable & Hashable, Element: RealmCollectionV
         if results.session.contentStamp != stamp { misuse("The block that makes section keys must not change the Realm") }
         self.sections = sections
         self.places = places
-        self.stamp = stamp
+        self.stamp = results.isReleased ? 0 : stamp
     }
 
     func frozen() -> SectionsCore { results.session.isFrozen ? self : SectionsCore(ResultsCore.frozen(results), keyOf) }

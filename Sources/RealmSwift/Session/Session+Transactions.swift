@@ -178,6 +178,7 @@ extension Session {
     func invalidate() {
         checkConfinement()
         if isFrozen { return close() }
+        if configuration.readOnly { misuse("Read-only Realms do not change and cannot be invalidated.") }
         if writer != nil { cancelWrite() }
         if currentReader != nil { releaseVersion() }
     }

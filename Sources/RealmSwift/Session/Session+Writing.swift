@@ -183,6 +183,10 @@ extension Session {
     /// The place of an object that a link goes to; an unmanaged object is added first.
     func ensureManaged(_ object: ObjectBase, _ policy: Realm.UpdatePolicy) -> (SessionType, ObjectKey) {
         if object.block != nil {
+            if object.isInFrozenSession {
+                misuse(
+                    "Frozen objects of the class '\(object.schemaName)' cannot be added or linked to: thaw() gives the live one.")
+            }
             guard object.session === self, let type = object.managedType else {
                 misuse("Object is already managed by another Realm. Use create instead to copy it into this Realm.")
             }

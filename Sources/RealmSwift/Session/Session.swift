@@ -30,6 +30,8 @@ final class Session: @unchecked Sendable {
     /// The class that was asked for last.
     @exclusivity(unchecked) var recentType: SessionType?
     @exclusivity(unchecked) private(set) var isClosed = false
+    /// How often the session let go of its version, so that results know whether they are of before.
+    @exclusivity(unchecked) private(set) var releaseCount = 0
     /// The session of the new objects of a migration: their primary keys are ordinary properties.
     let isMigrating: Bool
     /// What the migration block did wrong.
@@ -256,9 +258,14 @@ final class Session: @unchecked Sendable {
         observer?.sessionWillBeInvalidated(self)
         for type in allTypes { type.replaceBlock() }
         reader = nil
+        releaseCount += 1
         contentChanged()
         observer?.sessionWasInvalidated(self)
     }
+
+    /// Nothing was read since the session let go of the version at which its release count was the given one.
+    @inline(__always)
+    func isReleased(since count: Int) -> Bool { releaseCount != count && reader == nil }
 
     func close() {
         releaseVersion()

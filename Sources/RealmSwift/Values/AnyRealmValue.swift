@@ -21,14 +21,17 @@ public enum AnyRealmValue: Hashable {
     case dictionary(Map<String, AnyRealmValue>)
     case list(List<AnyRealmValue>)
 
+    /// `.none`.
     public init() { self = .none }
 
+    /// A dictionary of its own, with these values.
     public static func fromDictionary(_ dictionary: [String: AnyRealmValue]) -> AnyRealmValue {
         let map = Map<String, AnyRealmValue>()
         for (key, value) in dictionary { map.updateValue(value, forKey: key) }
         return .dictionary(map)
     }
 
+    /// A list of its own, with these values.
     public static func fromArray(_ array: [AnyRealmValue]) -> AnyRealmValue {
         let list = List<AnyRealmValue>()
         list.append(objectsIn: array)
@@ -37,19 +40,32 @@ public enum AnyRealmValue: Hashable {
 
     // MARK: The value, nil where it is of another type
 
+    /// The integer; nil in any other case.
     public var intValue: Int? { if case .int(let v) = self { v } else { nil } }
+    /// The truth value; nil in any other case.
     public var boolValue: Bool? { if case .bool(let v) = self { v } else { nil } }
+    /// The float; nil in any other case.
     public var floatValue: Float? { if case .float(let v) = self { v } else { nil } }
+    /// The double; nil in any other case.
     public var doubleValue: Double? { if case .double(let v) = self { v } else { nil } }
+    /// The text; nil in any other case.
     public var stringValue: String? { if case .string(let v) = self { v } else { nil } }
+    /// The data; nil in any other case.
     public var dataValue: Data? { if case .data(let v) = self { v } else { nil } }
+    /// The date; nil in any other case.
     public var dateValue: Date? { if case .date(let v) = self { v } else { nil } }
+    /// The object id; nil in any other case.
     public var objectIdValue: ObjectId? { if case .objectId(let v) = self { v } else { nil } }
+    /// The decimal number; nil in any other case.
     public var decimal128Value: Decimal128? { if case .decimal128(let v) = self { v } else { nil } }
+    /// The UUID; nil in any other case.
     public var uuidValue: UUID? { if case .uuid(let v) = self { v } else { nil } }
+    /// The dictionary, which is live where the value is of a managed object; nil in any other case.
     public var dictionaryValue: Map<String, AnyRealmValue>? { if case .dictionary(let v) = self { v } else { nil } }
+    /// The list, which is live where the value is of a managed object; nil in any other case.
     public var listValue: List<AnyRealmValue>? { if case .list(let v) = self { v } else { nil } }
 
+    /// The object; nil in any other case, and where it is of another class.
     public func object<T: Object>(_ objectType: T.Type) -> T? {
         guard case .object(let object) = self else { return nil }
         if let object = object as? T { return object }

@@ -22,6 +22,7 @@ public final class Decimal128: Decodable, @unchecked Sendable {
         self.bits = bits
     }
 
+    /// From a number; one that has no decimal form becomes not-a-number.
     public required init(number: NSNumber) { bits = Decimal128.bits(of: number) ?? .nan }
 
     /// - Throws: `Realm.Error.invalidInput` where the text is no number.
@@ -72,27 +73,42 @@ public final class Decimal128: Decodable, @unchecked Sendable {
 
     /// The least and the greatest finite number.
     public static var min: Decimal128 { Decimal128(-Decimal128Bits.greatestFinite) }
+    /// The greatest finite number.
     public static var max: Decimal128 { Decimal128(Decimal128Bits.greatestFinite) }
 
+    /// Not a number: what 0 / 0 gives.
     public var isNaN: Bool { bits.isNaN }
     /// Bit 57 of the upper half marks a not-a-number that signals.
     public var isSignaling: Bool { bits.isNaN && bits.high & 0x0200_0000_0000_0000 != 0 }
+    /// The same as `isSignaling`.
     public var isSignalingNaN: Bool { isSignaling }
+    /// The number without its sign.
     public var magnitude: Decimal128 { Decimal128(bits.isNegative ? -bits : bits) }
+    /// Changes the sign of this very instance, which its caller alone must own.
     public func negate() { bits = -bits }
 
+    /// The nearest double.
     public var doubleValue: Double { bits.doubleValue }
     /// Foundation's decimal, which has 38 digits but a smaller range; not-a-number where the value does not fit.
     public var decimalValue: Decimal { Decimal(string: stringValue) ?? .nan }
+    /// The digits, as `init(string:)` reads them.
     public var stringValue: String { bits.description }
 
+    /// As `>`; true for nil.
     public func isGreaterThan(_ other: Decimal128?) -> Bool { other.map { self > $0 } ?? true }
+    /// As `>=`; true for nil.
     public func isGreaterThanOrEqual(to other: Decimal128?) -> Bool { other.map { self >= $0 } ?? true }
+    /// As `<`; false for nil.
     public func isLessThan(_ other: Decimal128?) -> Bool { other.map { self < $0 } ?? false }
+    /// As `<=`; false for nil.
     public func isLessThanOrEqual(to other: Decimal128?) -> Bool { other.map { self <= $0 } ?? false }
+    /// The sum.
     public func decimalNumberByAdding(_ other: Decimal128) -> Decimal128 { self + other }
+    /// The difference.
     public func decimalNumberBySubtracting(_ other: Decimal128) -> Decimal128 { self - other }
+    /// The product.
     public func decimalNumberByMultiplying(by other: Decimal128) -> Decimal128 { self * other }
+    /// The quotient, rounded to 34 digits.
     public func decimalNumberByDividing(by other: Decimal128) -> Decimal128 { self / other }
 }
 
@@ -109,10 +125,12 @@ extension Decimal128: Encodable {
 }
 
 extension Decimal128: ExpressibleByIntegerLiteral {
+    /// From a literal.
     public convenience init(integerLiteral value: Int64) { self.init(Decimal128Bits(value)) }
 }
 
 extension Decimal128: ExpressibleByFloatLiteral {
+    /// From a literal, by way of a double: write a text where all digits matter.
     public convenience init(floatLiteral value: Double) { self.init(Decimal128Bits(value)) }
 }
 

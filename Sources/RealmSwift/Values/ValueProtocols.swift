@@ -188,7 +188,7 @@ extension Date: MinMaxType, SortableType, _Indexable {}
 extension Decimal128: MinMaxType, AddableType, SortableType {}
 extension ObjectId: _Indexable, _PrimaryKey {}
 extension UUID: _Indexable, _PrimaryKey {}
-extension AnyRealmValue: MinMaxType, AddableType, SortableType {}
+extension AnyRealmValue: MinMaxType, AddableType, SortableType, _Indexable {}
 extension NSNumber: MinMaxType, AddableType {}
 extension NSDate: MinMaxType {}
 extension Optional: MinMaxType where Wrapped: MinMaxType {}

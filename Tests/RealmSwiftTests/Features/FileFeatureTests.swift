@@ -21,6 +21,27 @@ final class FileFeatureTests: FileTestCase {
         return configuration
     }
 
+    /// As code for Apple systems makes a key.
+    func testF009_F348_aKeyOfRandomBytes() throws {
+        var keys: Set<Data> = []
+        for _ in 0..<3 {
+            var key = Data(count: 64)
+            let status = key.withUnsafeMutableBytes { SecRandomCopyBytes(kSecRandomDefault, 64, $0.baseAddress!) }
+            XCTAssertEqual(status, errSecSuccess)
+            XCTAssertGreaterThan(Set(key).count, 16, "64 bytes, nearly all of them the same")
+            keys.insert(key)
+        }
+        XCTAssertEqual(keys.count, 3)
+        var untouched: UInt64 = 7
+        XCTAssertNotEqual(SecRandomCopyBytes(kSecRandomDefault, -1, &untouched), errSecSuccess)
+        XCTAssertEqual(untouched, 7)
+        var configuration = fileConfiguration("random.realm")
+        configuration.encryptionKey = keys.first
+        try Realm(configuration: configuration).write {}
+        configuration.encryptionKey = keys.dropFirst().first
+        XCTAssertThrowsError(try Realm(configuration: configuration))
+    }
+
     // MARK: Openings
 
     func testF325_F370_openingAtAFileURLMakesTheFile() throws {
@@ -263,6 +284,11 @@ final class FileFeatureTests: FileTestCase {
         }
         XCTAssertTrue(spin { error != nil })
         XCTAssertEqual((error as? Realm.Error)?.errorCode, .fileNotFound)
+        XCTAssertTrue((error as? Realm.Error)?.code == .fileNotFound)
+        XCTAssertTrue((error as? Realm.Error)?.code != .alreadyOpen)
+        let none: Realm.Error? = nil
+        XCTAssertFalse(none?.code == .fileNotFound)
+        XCTAssertTrue(none?.code != .fileNotFound)
     }
 
     func testACancelledAsyncOpenDoesNotCallBack() throws {

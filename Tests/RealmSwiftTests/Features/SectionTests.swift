@@ -3,6 +3,11 @@ import RealmSwift
 import RealmSwiftTestModels
 import XCTest
 
+extension Dog {
+    fileprivate var initial: String { name.first.map { String($0) } ?? "" }
+    fileprivate var ageAndInitial: String { "\(age) \(initial)" }
+}
+
 /// Results divided into sections.
 final class SectionTests: RealmTestCase {
     private func makeFilledRealm() throws -> Realm {
@@ -33,6 +38,27 @@ final class SectionTests: RealmTestCase {
         XCTAssertEqual(sections, sections)
         XCTAssertEqual(sections[0], sections[0])
         XCTAssertNotEqual(sections[0], sections[1])
+    }
+
+    /// What is computed from one property or several is sorted by them.
+    func testF182_sectionsByAComputedProperty() throws {
+        let realm = try makeFilledRealm(), dogs = realm.objects(Dog.self)
+        let sections = dogs.sectioned(by: \.initial)
+        XCTAssertEqual(sections.allKeys, ["A", "M", "R"])
+        XCTAssertEqual(sections.map { $0.map(\.name) }, [["Ada", "Amy"], ["Max"], ["Rex", "Rob"]])
+        XCTAssertEqual(
+            dogs.sectioned(by: \.initial, ascending: false).map { $0.map(\.name) }, [["Rob", "Rex"], ["Max"], ["Amy", "Ada"]])
+        let ordered = dogs.sectioned(
+            by: \.initial, sortDescriptors: [SortDescriptor(keyPath: "name", ascending: false)])
+        XCTAssertEqual(ordered.allKeys, ["R", "M", "A"])
+        let byBoth = dogs.sectioned(by: \.ageAndInitial)
+        XCTAssertEqual(byBoth.allKeys, ["1 A", "1 M", "2 A", "3 R"])
+        XCTAssertEqual(byBoth[3].map(\.name), ["Rex", "Rob"])
+        try realm.write {
+            dogs.where { $0.name == "Max" }.first?.name = "Ali"
+            XCTAssertEqual(sections.allKeys, ["A", "R"])
+        }
+        XCTAssertEqual(sections[0].map(\.name), ["Ada", "Ali", "Amy"])
     }
 
     func testF025_F182_sectionsByABlock() throws {

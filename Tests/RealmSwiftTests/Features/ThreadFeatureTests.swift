@@ -461,14 +461,22 @@ final class ThreadFeatureTests: FileTestCase {
         let realm = try Realm(configuration: fileConfiguration())
         let dog = try realm.write { realm.create(Dog.self, value: ["name": "Rex"]) }
         let person = try realm.write { realm.create(Person.self, value: ["dogs": [dog]]) }
-        let dogs = realm.objects(Dog.self), list = person.dogs
+        let dogs = realm.objects(Dog.self), list = person.dogs, sorted = dogs.sorted(byKeyPath: "name")
+        let sections = dogs.sectioned(by: \.name)
+        XCTAssertEqual([dogs.count, sorted.count, sections.count], [1, 1, 1])
         realm.invalidate()
+        XCTAssertEqual([dogs.count, sorted.count, sections.count], [0, 0, 0])
+        XCTAssertEqual(dogs.filter("name == 'Rex'").count, 0)
+        XCTAssertNil(dogs.first)
+        for dog in dogs { XCTFail("there is \(dog)") }
+        XCTAssertTrue(dogs.isInvalidated)
         XCTAssertTrue(dog.isInvalidated)
         XCTAssertTrue(list.isInvalidated)
         XCTAssertNil(dog.realm)
         realm.invalidate()
         XCTAssertEqual(realm.objects(Dog.self).first?.name, "Rex", "reading begins anew")
-        XCTAssertEqual(dogs.count, 1)
+        XCTAssertEqual([dogs.count, sorted.count, sections.count], [1, 1, 1])
+        XCTAssertFalse(dogs.isInvalidated)
         realm.beginWrite()
         realm.add(Dog())
         realm.invalidate()
@@ -496,5 +504,6 @@ final class ThreadFeatureTests: FileTestCase {
         XCTAssertTrue(realm.refresh())
         try realm.write { XCTAssertFalse(realm.refresh(), "in a write transaction") }
         assertTraps("read only refresh", "Read-only")
+        assertTraps("read only invalidate", "cannot be invalidated")
     }
 }

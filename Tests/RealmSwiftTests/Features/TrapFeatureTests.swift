@@ -28,6 +28,7 @@ final class TrapFeatureTests: XCTestCase {
         assertTraps("other Realm: delete", "Can only delete an object from the Realm it belongs to")
         assertTraps("delete of an unmanaged object", "Can only delete an object from the Realm it belongs to")
         for name in ["add", "link", "append"] { assertTraps("other Realm: \(name)", "already managed by another Realm") }
+        assertTraps("append of a frozen object", "thaw() gives the live one")
         assertTraps("set of another Realm", "different Realms")
         assertTraps("position of an object of another Realm", "another Realm")
     }

@@ -38,6 +38,15 @@ final class UpdateFeatureTests: RealmTestCase {
             people.filter("name == 'a'").setValue("z", forKey: "name")
             people[1].dogs.setValue(4, forKey: "age")
         }
+        try realm.write {
+            people[0].friend = people[1]
+            // Who has no friend stays as he is.
+            people.setValue(21, forKeyPath: "friend.age")
+            people[2].dogs.setValue("dx", forKeyPath: "name")
+        }
+        XCTAssertEqual(people.value(forKey: "age") as? [Int], [9, 21, 9])
+        XCTAssertEqual(people[2].dogs[0].name, "dx")
+        try realm.write { people[1].age = 9 }
         XCTAssertEqual(people.value(forKey: "age") as? [Int], [9, 9, 9])
         XCTAssertEqual(people.value(forKey: "name") as? [String], ["z", "b", "c"])
         XCTAssertEqual((people.value(forKey: "self") as? [Person])?.count, 3)

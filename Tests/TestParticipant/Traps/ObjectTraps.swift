@@ -156,6 +156,11 @@ private let types: [ObjectBase.Type] = [
         let other = try modelRealm(directory, "other")
         try other.write { other.create(Person.self).dogs.append(person.dogs[0]) }
     },
+    "append of a frozen object": { directory in
+        let (realm, person) = try filledRealm(directory)
+        let frozen = person.dogs[0].freeze()
+        try realm.write { person.dogs.append(frozen) }
+    },
     "delete of an unmanaged object": { directory in
         let realm = try modelRealm(directory)
         try realm.write { realm.delete(Dog()) }

@@ -111,6 +111,13 @@ func onOtherThread(_ body: @escaping () -> Void) {
         configuration.readOnly = true
         try Realm(configuration: configuration).refresh()
     },
+    "read only invalidate": { directory in
+        var configuration = trapConfiguration(directory)
+        configuration.fileURL = URL(fileURLWithPath: directory + "/copy.realm")
+        try trapRealm(directory).writeCopy(configuration: configuration)
+        configuration.readOnly = true
+        try Realm(configuration: configuration).invalidate()
+    },
     "invalidated object": { directory in
         let realm = try trapRealm(directory)
         let dog = try realm.write { realm.create(Dog.self) }
