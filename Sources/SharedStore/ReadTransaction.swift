@@ -21,6 +21,7 @@ package final class SnapshotReader: Sendable {
 /// Belongs to one thread at a time. What was read from `group` may be used as long as the transaction stays on its version.
 /// A transaction that is given up without `end` ends itself.
 public final class ReadTransaction {
+    /// The store that the transaction reads from.
     public let store: Store
     private var lock: ReadLock?
     private var reader: SnapshotReader
@@ -41,7 +42,9 @@ public final class ReadTransaction {
         return reader.group
     }
 
+    /// The version, with what is needed to find it in the file.
     public var snapshot: Snapshot { reader.snapshot }
+    /// The number of the version.
     public var version: UInt64 { reader.snapshot.version }
     /// What the version's nodes are looked up in.
     public var memory: Memory { group.memory }

@@ -8,7 +8,9 @@ import SystemCalls
 /// May be used from any thread. Keep one store for each file in a process: each is a participant of its own, and one thread that
 /// writes through two of them waits for itself. Must not be used in a child made by `fork`.
 public final class Store: Sendable {
+    /// The file, as it was opened.
     public let path: String
+    /// How the store was opened.
     public let options: StoreOptions
     /// Nil for an immutable file, which has no session.
     package let participant: Participant?

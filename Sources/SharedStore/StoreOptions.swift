@@ -12,6 +12,7 @@ public struct StoreOptions: Sendable {
         case immutable
     }
 
+    /// Whether the file may be written, and made where it is missing.
     public var access = Access.readWrite
     /// How far a commit must have come before it is acknowledged. All in the session must agree.
     public var durability = Durability.full
@@ -40,6 +41,7 @@ public struct StoreOptions: Sendable {
     /// Told of things that could not be had and are done without.
     public var onWarning: @Sendable (String) -> Void = { _ in }
 
+    /// A file that is read and written, durably, without a key.
     public init() {}
 
     var participantOptions: ParticipantOptions {

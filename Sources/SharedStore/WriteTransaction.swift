@@ -103,11 +103,13 @@ final class Writer: @unchecked Sendable {
 /// header is ahead, which the next writer sets right before it writes (`Writer.alignHeader`); C7 is `VersionList.publish`; what
 /// is missing after it are numbers and wake-ups that the next commit brings.
 public final class WriteTransaction {
+    /// The store that the transaction writes to.
     public let store: Store
     private let participant: Participant
     private let writer: Writer
     private let thread = pthread_self()
     private let owner: WriteLockOwner
+    /// False after the commit or the cancellation.
     @exclusivity(unchecked) private var base: ReadLock
     @exclusivity(unchecked) private var memory: WorkingMemory
     @exclusivity(unchecked) private var editing: GroupEditor
@@ -325,6 +327,7 @@ public final class WriteTransaction {
 public struct CommittedError: Error, CustomStringConvertible {
     /// The version that holds the changes.
     public let version: UInt64
+    /// What failed after the commit.
     public let underlying: any Error
     public var description: String { "committed as version \(version), but then: \(underlying)" }
 }

@@ -6,6 +6,7 @@ import CShims
 /// `fileLimit <= arenaStart`; both limits are multiples of 8. Whoever owns the mapping owns this block and keeps it
 /// alive as long as any `Memory` made from it is used; it is not reference counted, so that reading costs no count.
 public struct MemoryState {
+    /// Where byte 0 of the file lies.
     public var base: UnsafeMutableRawPointer
     /// First byte behind the readable bytes of the version (its logical size; in streaming form the file size less 16).
     public var fileLimit: Int
@@ -18,6 +19,7 @@ public struct MemoryState {
     /// Of a write transaction: where the value lists of enumerated string columns are by now. Its arena keeps the object.
     var movedLists: Unmanaged<MovedLists>?
 
+    /// A version that reaches up to `fileLimit`, without an arena.
     public init(base: UnsafeMutableRawPointer, fileLimit: Int) {
         self.base = base
         self.fileLimit = fileLimit
@@ -85,7 +87,9 @@ struct PageMarks: @unchecked Sendable {
 /// A handle on `MemoryState`: two words are loaded to turn a ref into an address, nothing is retained.
 @frozen public struct Memory: @unchecked Sendable {
     // Sendable: the state is written by the owner of the transaction only, before it hands out nodes of a new extent.
+    /// What the handle refers to; it must outlive the handle.
     public let state: UnsafeMutablePointer<MemoryState>
+    /// A handle on a state.
     @inline(__always) public init(_ state: UnsafeMutablePointer<MemoryState>) { self.state = state }
 
     /// The address of `length` bytes at `ref`, after checking that they lie inside the version or the arena.

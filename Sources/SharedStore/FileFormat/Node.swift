@@ -12,6 +12,7 @@
     public let payload: UnsafeRawPointer
     /// Number of elements; of bytes for some leaves (width type 2, ObjectId and UUID leaves).
     public let count: Int
+    /// Byte 4 of the header.
     public let flags: UInt8
 
     @inline(__always)
@@ -23,14 +24,18 @@
         count = Int(word & 0xFF_FFFF)
     }
 
+    /// An inner node of a B+ tree.
     @inline(__always) public var isInner: Bool { flags & 0x80 != 0 }
+    /// Its elements are refs, or tagged integers.
     @inline(__always) public var hasRefs: Bool { flags & 0x40 != 0 }
+    /// Its meaning depends on the kind of node.
     @inline(__always) public var hasContext: Bool { flags & 0x20 != 0 }
     /// 0 bits an element, 1 bytes an element, 2 ignored (the count is a number of bytes).
     @inline(__always) public var widthType: Int { Int(flags >> 3 & 3) }
     /// 0, 1, 2, 4, 8, 16, 32 or 64, in the unit of the width type.
     @inline(__always) public var width: Int { (1 << Int(flags & 7)) >> 1 }
 
+    /// Bytes behind the header, without padding.
     @inline(__always) public var payloadByteCount: Int {
         switch widthType {
         case 0: (count &* width &+ 7) >> 3

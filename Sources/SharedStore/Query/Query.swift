@@ -13,6 +13,7 @@
 public struct Query: Sendable {
     /// The class that is asked about.
     public let table: TableKey
+    /// Which objects; checked against the schema.
     public var predicate: QueryPredicate
     /// Applied left to right to what the predicate finds.
     public var orderings: [QueryOrdering]
@@ -40,6 +41,7 @@ public struct Query: Sendable {
         return lexer.impossibleDate.map { (String(decoding: Array(text.utf8)[$0], as: UTF8.self), $0.lowerBound) }
     }
 
+    /// From parts that are checked already.
     public init(table: TableKey, predicate: QueryPredicate, orderings: [QueryOrdering] = []) {
         self.table = table
         self.predicate = predicate
@@ -49,8 +51,11 @@ public struct Query: Sendable {
 
 /// SORT, DISTINCT or LIMIT with its paths resolved.
 public enum QueryOrdering: Sendable {
+    /// One key of a SORT.
     public struct Key: Sendable {
+        /// To the value to sort by.
         public var path: QueryPath
+        /// False for the greatest first.
         public var isAscending: Bool
     }
     /// Stable: objects that tie keep their order.

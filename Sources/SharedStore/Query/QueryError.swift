@@ -2,6 +2,7 @@
 ///
 /// The kinds are a grouping for programs; `message` is for people, and `offset` points into the text.
 public struct QueryError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What is wrong, for programs.
     public enum Kind: String, Sendable, CaseIterable {
         /// The text is not a sentence of the language.
         case syntax
@@ -27,11 +28,14 @@ public struct QueryError: Error, Equatable, Sendable, CustomStringConvertible {
         /// A region that is invalid, or a left side that is no point.
         case geo
     }
+    /// What is wrong, for programs.
     public let kind: Kind
+    /// What is wrong, for people.
     public let message: String
     /// Where in the text the trouble lies, in bytes of UTF-8 from its start.
     public let offset: Int
 
+    /// An error at a place of the text, in bytes.
     public init(_ kind: Kind, _ message: String, at offset: Int = 0) {
         self.kind = kind
         self.message = message

@@ -8,18 +8,24 @@ public protocol QuerySchema {
     func queryClass(_ table: TableKey) -> QueryClass?
 }
 
+/// A class as queries see it.
 public struct QueryClass: Sendable {
+    /// Without the prefix of its table.
     public var name: String
+    /// Of its objects.
     public var table: TableKey
+    /// Nil for a class without one.
     public var primaryKey: QueryProperty?
     private var properties: [ExactString: QueryProperty] = [:]
 
+    /// A class without properties, to which they are added.
     public init(name: String, table: TableKey, primaryKey: QueryProperty? = nil) {
         self.name = name
         self.table = table
         self.primaryKey = primaryKey
     }
 
+    /// The property of this name, aliases included; nil where there is none.
     public func property(_ name: String) -> QueryProperty? { properties[ExactString(name)] }
 
     /// Makes `property` known by `name`; it may be known by several names.
@@ -30,15 +36,21 @@ public struct QueryClass: Sendable {
 public struct QueryProperty: Hashable, Sendable {
     /// The table that has the column: of linking objects the table that the links come from.
     public var table: TableKey
+    /// Where its values are.
     public var column: ColumnKey
+    /// Of a collection: the type of its elements.
     public var type: ColumnType
+    /// Nil for a single value.
     public var collection: CollectionKind?
+    /// Values, or elements, may be null.
     public var isNullable: Bool
     /// Where a link leads. Of linking objects: where they come from.
     public var target: TableKey
     /// The objects that link here by `column`.
     public var isLinkingObjects: Bool
+    /// Equal values are found by an index.
     public var isIndexed: Bool
+    /// Words are found by an index.
     public var isFullTextIndexed: Bool
 
     /// The property that a column of the file is.
@@ -72,6 +84,7 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
     private var classes: [TableKey: QueryClass] = [:]
     private var names: [ExactString: TableKey] = [:]
 
+    /// The classes of a version; a damaged file throws `FormatError`.
     public init(_ group: Group) throws {
         for table in try group.tables() {
             var type = QueryClass(
@@ -84,6 +97,7 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
         }
     }
 
+    /// The class of this name, nil where there is none.
     public func queryClass(named name: String) -> QueryClass? {
         let prefix = Table.classPrefix
         let key =
@@ -92,6 +106,7 @@ public struct GroupQuerySchema: QuerySchema, Sendable {
         return key.flatMap { classes[$0] }
     }
 
+    /// The class of this table, nil where there is none.
     public func queryClass(_ table: TableKey) -> QueryClass? { classes[table] }
 
     /// Makes the property `property` of `className` known by another name too. Throws where there is no such property.

@@ -4,6 +4,7 @@
 /// order of classes and properties, indexes and what lies where in the file do not matter. Both sides are walked once, in key
 /// order; nothing is kept but one object of each and the differences that are listed.
 public struct ObjectComparison: Sendable {
+    /// How two files differ in one place.
     public enum Difference: Sendable, Equatable, CustomStringConvertible {
         case classOnly(String, inFirst: Bool)
         case schema(String, property: String, String)
@@ -23,9 +24,11 @@ public struct ObjectComparison: Sendable {
 
     /// The first ones, as many as were asked for.
     public private(set) var differences: [Difference] = []
+    /// All differences, those included that are only counted.
     public private(set) var differenceCount = 0
     /// Objects that are in both files, compared.
     public private(set) var objectCount = 0
+    /// No difference was found.
     public var isEqual: Bool { differenceCount == 0 }
     private let limit: Int
 

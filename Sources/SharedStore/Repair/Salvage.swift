@@ -10,13 +10,16 @@
 public struct Salvage {
     /// What could not be had.
     public struct Loss: Sendable, Equatable, CustomStringConvertible {
+        /// The class.
         public var className: String
         /// Nil for a part of the class whose objects are not known, or the class itself.
         public var object: ObjectKey?
+        /// Why, for people.
         public var reason: String
         public var description: String { "\(className)\(object.map { " object \($0.rawValue)" } ?? ""): \(reason)" }
     }
 
+    /// What was saved.
     public enum Content {
         /// A version without damage, to be copied as it is. Valid as long as the `Salvage`.
         case sound(Group)
@@ -24,10 +27,15 @@ public struct Salvage {
         case objects(TextSpool)
     }
 
+    /// The version that most is taken from.
     public let chosen: SalvageCandidate
+    /// What was saved.
     public let content: Content
+    /// What was lost; the first ones, the rest is only counted.
     public private(set) var losses: [Loss] = []
+    /// All losses.
     public private(set) var lossCount = 0
+    /// Objects that were saved.
     public private(set) var objectCount = 0
     /// Versions newer than the chosen one that were there and cannot be had, each in words for a person. They count as losses.
     public private(set) var lostVersions: [String] = []

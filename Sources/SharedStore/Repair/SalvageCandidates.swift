@@ -2,14 +2,18 @@ import SystemCalls
 
 /// A version that may lie in a damaged file: what somebody's top array says.
 public struct SalvageCandidate: Equatable, Sendable {
+    /// Where the version was found.
     public enum Origin: String, Sendable {
         case header = "the header"
         case otherSlot = "the other slot of the header"
         case footer = "the footer"
         case scan = "a top array found by scanning"
     }
+    /// The version.
     public let snapshot: Snapshot
+    /// The file format that it was written in.
     public let format: Int
+    /// Where the version was found.
     public let origin: Origin
 }
 

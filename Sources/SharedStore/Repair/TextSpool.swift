@@ -32,6 +32,7 @@ public final class TextSpool {
         SystemCalls.close(descriptor)
     }
 
+    /// Bytes that were written so far.
     public var byteCount: Int { flushedByteCount + buffer.count }
 
     /// Returns where the bytes will be found.

@@ -27,6 +27,7 @@ public struct Deadline: Sendable, Comparable {
     /// In the past: whatever is not to be had at once fails.
     public static let immediate = Deadline(nanoseconds: 0)
 
+    /// It is over.
     public var hasPassed: Bool { SystemCalls.monotonicNanoseconds() >= nanoseconds }
 
     /// Nanoseconds left, never negative.

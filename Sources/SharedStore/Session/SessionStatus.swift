@@ -4,6 +4,7 @@ import SystemCalls
 public struct SessionStatus: Sendable, Equatable {
     /// A version that a participant holds.
     public struct Pin: Sendable, Equatable {
+        /// The number of the version.
         public var version: UInt64
         /// Keeps the history as well as the data.
         public var isLive: Bool
@@ -17,6 +18,7 @@ public struct SessionStatus: Sendable, Equatable {
         public var processIdentifier: UInt64
         /// In clock ticks since the machine started; with the pid it names a process for good.
         public var processStartTime: UInt64
+        /// The name of the program that it runs.
         public var programName: String
         /// What the participant said it is for.
         public var label: String
@@ -24,16 +26,21 @@ public struct SessionStatus: Sendable, Equatable {
         public var since: UInt64
         /// False for one that was killed and not swept yet.
         public var isAlive: Bool
+        /// The versions that it holds, each with when it began to.
         public var pins: [Pin]
     }
 
     /// A version in the version list.
     public struct Version: Sendable, Equatable {
+        /// The number of the version.
         public var version: UInt64
+        /// It is what a reader that begins now gets.
         public var isNewest: Bool
         /// Bytes of the file that belong to it.
         public var logicalSize: Int
+        /// How many hold it with its history.
         public var liveLockCount: Int
+        /// How many hold its data only.
         public var frozenLockCount: Int
         /// Locks of the two kinds that no register explains: those of other software, or of ours from another session's remains.
         public var unregisteredLockCount: Int
@@ -41,9 +48,13 @@ public struct SessionStatus: Sendable, Equatable {
         public var bytesHeld: Int?
     }
 
+    /// The file.
     public var path: String
+    /// What a commit promises in this session, where that is known.
     public var durability: Durability?
+    /// The kind of history that the session writes, where that is known.
     public var historyType: HistoryType?
+    /// The version that was committed last.
     public var newestVersion: UInt64
     /// Participants counted in the lock file, killed ones that nobody swept included.
     public var participantCount: Int

@@ -9,6 +9,7 @@ import Synchronization
 /// Thread rules: `view` and the other reading calls may come from any thread; the writing ones from the holder of the write
 /// mutex, or of the control mutex while a session starts.
 public final class DatabaseFile: Sendable {
+    /// Through which the bytes come and go.
     public let backend: FileBackend
     private let current: Mutex<Span>
 
@@ -32,6 +33,7 @@ public final class DatabaseFile: Sendable {
         return file
     }
 
+    /// The file, as it was opened.
     public var path: String { backend.path }
 
     /// Closes the descriptor. Views that still exist can be read on, nothing can be bound or written any more.
@@ -158,7 +160,9 @@ public final class DatabaseFile: Sendable {
 ///
 /// Not thread-safe: a view belongs to one transaction. Whoever holds nodes of it must hold the view as well.
 public final class FileView {
+    /// The file that the view is of.
     public let file: DatabaseFile
+    /// The version that the view is bound to.
     @exclusivity(unchecked) public private(set) var snapshot: Snapshot
     @exclusivity(unchecked) private var span: Span
     private let state: UnsafeMutablePointer<MemoryState>
@@ -216,15 +220,19 @@ public final class FileView {
 ///
 /// Not thread-safe: it belongs to the holder of the write mutex.
 public final class WorkingMemory {
+    /// The newest version as the transaction sees it.
     public let view: FileView
+    /// Where changed nodes go, behind the file.
     @exclusivity(unchecked) public private(set) var arena: Arena
     @exclusivity(unchecked) private var span: Span
 
+    /// For transactions that begin with this version or later ones.
     public init(file: DatabaseFile, base: Snapshot) throws {
         view = try file.view(of: base)
         (arena, span) = try view.makeArena()
     }
 
+    /// The nodes of the version and of the arena.
     public var memory: Memory { view.memory }
 
     /// Starts a transaction on `base`: the arena is empty, all refs below it are those of `base`.

@@ -16,6 +16,7 @@ open class FileBackend: @unchecked Sendable {
     /// The path by which the file was opened; empty for a file that has no name.
     public let path: String
 
+    /// For subclasses.
     public init(path: String) { self.path = path }
 
     /// Bytes of plain content that the file has room for (the physical size).
@@ -76,6 +77,7 @@ open class FileBackend: @unchecked Sendable {
 /// A file as it lies on disk, or in memory without a name.
 public final class PlainFile: FileBackend, @unchecked Sendable {
     // Sendable: see FileBackend; `knownSize`, which any thread may learn, is atomic.
+    /// The open file.
     public let descriptor: SystemCalls.Descriptor
     @exclusivity(unchecked) private var isOpen = true
     /// The file is at least this long; nobody cuts it while we are here.

@@ -4,7 +4,9 @@ import SystemCalls
 ///
 /// Whether the format can be read or must be upgraded, and whether the history fits, is judged by whoever opens the file.
 public struct FileInspection: Sendable {
+    /// What the header says, and where the newest version lies.
     public let layout: FileLayout
+    /// The first 24 bytes.
     public var header: FileHeader { layout.header }
     /// Bytes of content that there is room for.
     public let physicalSize: Int
@@ -13,6 +15,7 @@ public struct FileInspection: Sendable {
     public let snapshot: Snapshot
     /// The format of the live slot; 0 where it is undecided.
     public var format: UInt8 { header.liveFormat }
+    /// The file was written from beginning to end, as copies are, and not committed to since.
     public var isStreaming: Bool { layout.isStreaming }
     /// Slot 7 of the top array: 0 none, 2 in the file, 3 and 4 of synchronised files.
     public let historyType: Int

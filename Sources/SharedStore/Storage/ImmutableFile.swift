@@ -10,11 +10,15 @@ import SystemCalls
 /// May be used from several threads at once. Its group and tables keep the mapping alive; rows, leaves and readers do not,
 /// they are valid as long as the file, the group or a table is held.
 public final class ImmutableFile: Sendable {
+    /// The file, as it was opened.
     public let path: String
+    /// What its header says.
     public let layout: FileLayout
     /// Bytes of the file when it was opened.
     public let fileSize: Int
+    /// The version that is read.
     public let memory: Memory
+    /// The tables of the version.
     public let group: Group
 
     /// Opens `path` read-only.
@@ -46,6 +50,7 @@ public final class ImmutableFile: Sendable {
 /// For programs that look at a file without believing in it; `ImmutableFile` opens a file that is one.
 public final class FileMapping: @unchecked Sendable {
     // Sendable: nothing changes after init but decrypted pages, of which `EncryptedPages` takes care.
+    /// The version that is read.
     public let memory: Memory
     /// Bytes of plain content.
     public let byteCount: Int

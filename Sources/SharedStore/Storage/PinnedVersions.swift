@@ -1,8 +1,12 @@
 /// A version that somebody in the session still reads, or the newest one (coordination.md 4.4).
 public struct PinnedVersion: Equatable, Sendable {
+    /// The version that is held.
     public var snapshot: Snapshot
     /// Pinned by a live (or full) lock, so that its history must be kept as well.
     public var isLive: Bool
+    /// A held version.
+    ///
+    /// - Parameter isLive: its history is held too.
     public init(snapshot: Snapshot, isLive: Bool) {
         self.snapshot = snapshot
         self.isLive = isLive
@@ -15,6 +19,7 @@ public struct PinnedVersions: Equatable, Sendable {
     public var versions: [PinnedVersion]
     /// An entry younger than the oldest reachable version was dropped: back-dating may find space (file-format-3 2.8).
     public var droppedYoungerEntry: Bool
+    /// The versions that readers hold, oldest first.
     public init(versions: [PinnedVersion], droppedYoungerEntry: Bool) {
         self.versions = versions
         self.droppedYoungerEntry = droppedYoungerEntry

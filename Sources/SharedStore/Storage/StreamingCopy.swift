@@ -89,7 +89,9 @@ public struct StreamingCopy: Sendable {
 
     /// The file that will take the place of a database: written and synced, not yet renamed.
     public struct Replacement: Sendable {
+        /// Where the copy is to be.
         public let path: String
+        /// Where it is until it is complete.
         public let temporaryPath: String
         let syncs: Bool
 
@@ -101,6 +103,7 @@ public struct StreamingCopy: Sendable {
             if syncs { try SystemCalls.syncDirectory(of: path) }
         }
 
+        /// Removes what was written so far.
         public func discard() { try? SystemCalls.unlink(temporaryPath) }
     }
 

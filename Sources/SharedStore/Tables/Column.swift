@@ -22,8 +22,11 @@
     /// Format of the file, where it changes how values are read (file-format-2 section 10).
     @usableFromInline let format: UInt8
 
+    /// Nil for a column of single values.
     public var collection: CollectionKind? { attributes.collectionKind }
+    /// Values, or the elements of a collection, may be null.
     public var isNullable: Bool { attributes.contains(.nullable) }
+    /// The column holds who links here, from one column of another table.
     public var isBacklink: Bool { type == .backlink }
     @inline(__always) var leafIndex: Int { key.leafIndex }
     /// Formats 21 and 22 keep a dictionary as a cluster tree with hashes for keys.

@@ -12,6 +12,7 @@ public struct DictionaryReader {
         case clusters(ClusterTree)
     }
 
+    /// The version that the dictionary is read from.
     public let memory: Memory
     /// The node that the row or the Mixed value refers to; 0 for a dictionary that is empty or was never written to.
     public let ref: Int

@@ -6,9 +6,11 @@ import Synchronization
 /// writer tells of new refs by `reload`, only by its thread. Group and tables hold on to the owner of the memory.
 public final class Group: @unchecked Sendable {
     // Sendable: the cache is behind a lock, the rest changes only in `reload`, which a write transaction calls on its own thread.
+    /// The version that the tables are read from, or the working memory of a write transaction.
     public let memory: Memory
     /// The format in the file's header; 0 counts as the current one, since a file without content has none.
     public let format: UInt8
+    /// Of the top array.
     @exclusivity(unchecked) public private(set) var topRef: Int
     /// Names of the table slots, "" for a free slot.
     @exclusivity(unchecked) private var names: [String]
@@ -89,6 +91,7 @@ public final class Group: @unchecked Sendable {
     /// Names of all tables, in the order of their slots.
     public var tableNames: [String] { occupiedSlots().map { names[$0] } }
 
+    /// The number of tables, those of no class included.
     public var tableCount: Int { occupiedSlots().count }
 
     private func occupiedSlots() -> [Int] { entries.indices.filter { entries[$0] != 0 && entries[$0] & 1 == 0 } }

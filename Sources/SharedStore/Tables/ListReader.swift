@@ -3,10 +3,13 @@
 /// Positions count what users see: in a list of links the unresolved ones, which stand for deleted objects, are left out.
 /// Such entries exist only in files that took part in a sync; then, and only then, positions cost a walk over the list.
 public struct ListReader {
+    /// The version that the list is read from.
     public let memory: Memory
     /// Root of the tree; 0 for a list that was never written to.
     public let ref: Int
+    /// The type of the elements; `mixed` for a list in a Mixed column.
     public let elementType: ColumnType
+    /// Elements may be null.
     public let isNullable: Bool
     /// The table that links point to.
     public let targetTable: TableKey

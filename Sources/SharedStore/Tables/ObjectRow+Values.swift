@@ -32,18 +32,21 @@ extension ObjectRow {
         return try leaf(IntLeaf.self, column).value(index)
     }
 
+    /// The value of a bool column, nullable or not; nil for null.
     @inline(__always)
     public func bool(_ column: Column) throws -> Bool? {
         expect(column, .bool)
         return try leaf(BoolLeaf.self, column).value(index)
     }
 
+    /// The value of a float column, nullable or not; nil for null.
     @inline(__always)
     public func float(_ column: Column) throws -> Float? {
         expect(column, .float)
         return try leaf(FloatLeaf.self, column).value(index)
     }
 
+    /// The value of a double column, nullable or not; nil for null.
     @inline(__always)
     public func double(_ column: Column) throws -> Double? {
         expect(column, .double)
@@ -71,29 +74,34 @@ extension ObjectRow {
             memory, cluster.requiredRef(column.leafIndex &+ 1), keys: StringLeaf(memory, memory.enumerationRef(column)))
     }
 
+    /// The bytes of a binary column, copied; nil for null.
     public func binary(_ column: Column) throws -> [UInt8]? {
         expect(column, .binary)
         return try leaf(BinaryLeaf.self, column).value(index)
     }
 
+    /// The value of a timestamp column, nullable or not; nil for null.
     @inline(__always)
     public func timestamp(_ column: Column) throws -> Timestamp? {
         expect(column, .timestamp)
         return try leaf(TimestampLeaf.self, column).value(index)
     }
 
+    /// The value of a decimal column, nullable or not; nil for null.
     @inline(__always)
     public func decimal(_ column: Column) throws -> Decimal128Bits? {
         expect(column, .decimal)
         return try leaf(DecimalLeaf.self, column).value(index)
     }
 
+    /// The value of a ObjectId column, nullable or not; nil for null.
     @inline(__always)
     public func objectId(_ column: Column) throws -> ObjectIdValue? {
         expect(column, .objectId)
         return try leaf(ObjectIdLeaf.self, column).value(index)
     }
 
+    /// The value of a UUID column, nullable or not; nil for null.
     @inline(__always)
     public func uuid(_ column: Column) throws -> UUIDValue? {
         expect(column, .uuid)
@@ -156,6 +164,7 @@ extension ObjectRow {
         return try ListReader(memory, mixed: leaf(MixedLeaf.self, column).nestedRef(index))
     }
 
+    /// A set column.
     public func set(_ column: Column) throws -> SetReader {
         precondition(column.collection == .set, "the column holds no set")
         return try SetReader(memory, collectionRef(column), column)

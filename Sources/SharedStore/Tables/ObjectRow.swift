@@ -7,8 +7,10 @@
     public let cluster: Node
     /// The row in the leaf.
     public let index: Int
+    /// By which the object is found in its table.
     public let key: ObjectKey
 
+    /// The row at an index of a leaf of the cluster tree.
     @inline(__always)
     public init(memory: Memory, cluster: Node, index: Int, key: ObjectKey) {
         self.memory = memory

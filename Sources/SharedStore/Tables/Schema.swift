@@ -5,11 +5,13 @@ public struct Schema: Equatable, Sendable {
     /// In bytewise order of their names.
     public var classes: [ObjectSchema]
 
+    /// The classes in the order in which they are given.
     public init(version: Int64, classes: [ObjectSchema]) {
         self.version = version
         self.classes = classes
     }
 
+    /// The class of this name, nil where there is none.
     public func objectSchema(named name: String) -> ObjectSchema? { classes.first { $0.name.isSame(as: name) } }
 }
 
@@ -17,11 +19,14 @@ public struct Schema: Equatable, Sendable {
 public struct ObjectSchema: Equatable, Sendable {
     /// Without the prefix `class_`.
     public var name: String
+    /// Whether its objects live by themselves.
     public var kind: TableKind
+    /// The name of the property by which objects are found, nil where there is none.
     public var primaryKey: String?
     /// In spec order.
     public var properties: [PropertySchema]
 
+    /// A class; nothing is checked yet.
     public init(name: String, kind: TableKind, primaryKey: String?, properties: [PropertySchema]) {
         self.name = name
         self.kind = kind
@@ -33,24 +38,31 @@ public struct ObjectSchema: Equatable, Sendable {
         a.name.isSame(as: b.name) && a.kind == b.kind && a.primaryKey.isSame(as: b.primaryKey) && a.properties == b.properties
     }
 
+    /// Its objects belong to one owner each.
     public var isEmbedded: Bool { kind == .embedded }
+    /// The property of this name, nil where there is none.
     public func property(named name: String) -> PropertySchema? { properties.first { $0.name.isSame(as: name) } }
 }
 
 /// One property. Computed properties, such as linking objects, are not in the file.
 public struct PropertySchema: Equatable, Sendable {
+    /// In the file.
     public var name: String
+    /// Of a collection: the type of its elements.
     public var type: ColumnType
+    /// Nil for a single value.
     public var collection: CollectionKind?
     /// The nullable bit of the column as it is: always set for Mixed, a single link and a dictionary of links, never for a
     /// list or set of links.
     public var isOptional: Bool
     /// It has a general index or is the primary key.
     public var isIndexed: Bool
+    /// Has an index over the words of its text.
     public var isFullTextIndexed: Bool
     /// The class that links go to.
     public var objectType: String?
 
+    /// A property; nothing is checked yet.
     public init(
         name: String, type: ColumnType, collection: CollectionKind? = nil, isOptional: Bool = false,
         isIndexed: Bool = false, isFullTextIndexed: Bool = false, objectType: String? = nil

@@ -16,11 +16,13 @@ public struct SetReader {
         }
     }
 
+    /// The number of elements.
     public var count: Int { elements.count }
 
     /// Element `index` in stored order.
     public func value(_ index: Int) throws -> Mixed { try elements.value(index) }
 
+    /// Calls the body with each element, in the order of values.
     public func forEach(_ body: (Mixed) throws -> Void) throws { try elements.forEach(body) }
 
     /// The position of the element that equals `value` in the sense of file-format-2 6.2 (int 3 equals double 3.0), or nil.
@@ -41,5 +43,6 @@ public struct SetReader {
         return try low < count && Mixed.compare(elements.value(low), value) == 0 ? low : nil
     }
 
+    /// Whether the value is an element.
     public func contains(_ value: Mixed) throws -> Bool { try find(value) != nil }
 }

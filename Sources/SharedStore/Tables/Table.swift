@@ -1,5 +1,6 @@
 /// Positions in a table's top array (file-format-2 section 2).
 public enum TableSlot {
+    /// Slots of the table's top array (file-format-2 section 2).
     public static let spec = 0, tree = 2, key = 3, indexes = 4, columnKeySequence = 5, contentVersion = 6
     public static let oppositeTables = 7, oppositeColumns = 8, objectSequence = 9, collisions = 10, primaryKey = 11
     public static let flags = 12, tombstones = 13
@@ -17,18 +18,23 @@ public enum TableKind: Int, Sendable { case topLevel = 0, embedded = 1, asymmetr
 /// `reload` or `setTree`; then it belongs to the writer's thread.
 public final class Table: @unchecked Sendable {
     // Sendable: the stored properties change only in `reload` and `setTree`, which a write transaction calls on its own thread.
+    /// The version that the table is read from.
     public let memory: Memory
+    /// By which links and changesets name the table.
     public let key: TableKey
     /// The name in the file, for classes of the object layer with the prefix `class_`.
     public let name: String
     /// Format of the file.
     public let format: UInt8
+    /// Of the table's top array.
     @exclusivity(unchecked) public private(set) var topRef: Int
+    /// Whether its objects live by themselves.
     @exclusivity(unchecked) public private(set) var kind: TableKind
     /// All columns in spec order: public ones, then backlinks.
     public var columns: [Column] { schema.columns }
     /// Number of public columns, which come first.
     public var publicColumnCount: Int { schema.publicCount }
+    /// Nil for a table without primary key.
     @exclusivity(unchecked) private(set) var schema: TableSchema
     @exclusivity(unchecked) public private(set) var primaryKeyColumn: Column?
     /// The live objects.
@@ -137,9 +143,12 @@ public final class Table: @unchecked Sendable {
 
     /// The public columns in spec order, which is the order that users see.
     public var publicColumns: ArraySlice<Column> { columns[..<publicColumnCount] }
+    /// The columns that hold who links here.
     public var backlinkColumns: ArraySlice<Column> { columns[publicColumnCount...] }
 
+    /// The column of this name, nil where there is none.
     public func column(named name: String) -> Column? { schema.positions[ExactString(name)].map { columns[$0] } }
+    /// The column with this key, nil where it was removed.
     public func column(_ key: ColumnKey) -> Column? { schema.positionsByKey[key].map { columns[$0] } }
 
     /// The name of a public column; backlink columns have none.

@@ -12,7 +12,9 @@ import CDecimal
 extension Decimal128Bits {
     /// 0 with exponent 0.
     public static let zero = Decimal128Bits(low: 0, high: 0x3040_0000_0000_0000)
+    /// 1.
     public static let one = Decimal128Bits(low: 1, high: 0x3040_0000_0000_0000)
+    /// Positive infinity.
     public static let infinity = Decimal128Bits(low: 0, high: 0x7800_0000_0000_0000)
     /// The NaN that arithmetic and conversions give.
     public static let nan = Decimal128Bits(low: 0, high: 0x7C00_0000_0000_0000)
@@ -33,9 +35,13 @@ extension Decimal128Bits {
             | UInt64(truncatingIfNeeded: exponent &+ Decimal128Bits.exponentBias) << 49 | (isNegative ? 1 << 63 : 0)
     }
 
+    /// The sign bit is set, of zeros and not-a-number too.
     @inline(__always) public var isNegative: Bool { high >> 63 != 0 }
+    /// Not a number.
     @inline(__always) public var isNaN: Bool { high & 0x7C00_0000_0000_0000 == 0x7C00_0000_0000_0000 }
+    /// One of the two infinities.
     @inline(__always) public var isInfinite: Bool { high & 0x7C00_0000_0000_0000 == 0x7800_0000_0000_0000 }
+    /// Neither infinite nor not-a-number.
     @inline(__always) public var isFinite: Bool { high & 0x7800_0000_0000_0000 != 0x7800_0000_0000_0000 }
     /// The coefficient of a finite number.
     @inline(__always) public var coefficient: UInt128 { UInt128(high & 0x1_FFFF_FFFF_FFFF) << 64 | UInt128(low) }

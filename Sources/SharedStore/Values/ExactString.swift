@@ -24,7 +24,9 @@ extension Optional where Wrapped == String {
 
 /// A string as an element of a set or a key of a dictionary, by its UTF-8.
 public struct ExactString: Hashable, Comparable, Sendable {
+    /// The text.
     public let text: String
+    /// A text that is the same as another where its bytes are.
     public init(_ text: String) { self.text = text }
 
     public static func == (a: ExactString, b: ExactString) -> Bool { a.text.isSame(as: b.text) }

@@ -1,7 +1,9 @@
 /// Seconds and nanoseconds since 1970; both carry the sign, as in the file (file-format-1 5.5).
 @frozen public struct Timestamp: Hashable, Comparable, Sendable {
     public var seconds: Int64
+    /// With the sign of the seconds.
     public var nanoseconds: Int32
+    /// From seconds since 1970 and nanoseconds of the same sign.
     @inlinable public init(seconds: Int64, nanoseconds: Int32) {
         self.seconds = seconds
         self.nanoseconds = nanoseconds
@@ -15,15 +17,19 @@
 @frozen public struct ObjectIdValue: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Bytes 0 to 7, the first one highest, and bytes 8 to 11 likewise; so numeric order is byte order.
     public var high: UInt64
+    /// The last four bytes, big-endian.
     public var low: UInt32
+    /// From its bytes as big-endian numbers.
     @inlinable public init(high: UInt64, low: UInt32) {
         self.high = high
         self.low = low
     }
+    /// From the bytes in a file.
     @inlinable public init(_ p: UnsafeRawPointer) {
         high = UInt64(bigEndian: p.loadUnaligned(as: UInt64.self))
         low = UInt32(bigEndian: p.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
     }
+    /// Writes the bytes as they are in a file.
     @inlinable public func store(to p: UnsafeMutableRawPointer) {
         p.storeBytes(of: high.bigEndian, as: UInt64.self)
         p.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt32.self)
@@ -31,6 +37,7 @@
     @inlinable public static func < (a: Self, b: Self) -> Bool { a.high != b.high ? a.high < b.high : a.low < b.low }
     /// 24 lower-case hex digits.
     public var description: String { hexadecimal(high, digits: 16) + hexadecimal(UInt64(low), digits: 8) }
+    /// From a text in the form of `description`; nil for anything else.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count == 24, let h = parseHexadecimal(text.utf8.prefix(16)),
             let l = parseHexadecimal(text.utf8.dropFirst(16))
@@ -41,16 +48,21 @@
 
 /// Sixteen bytes, compared bytewise.
 @frozen public struct UUIDValue: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The upper half of the bits.
     public var high: UInt64
+    /// The last eight bytes, big-endian.
     public var low: UInt64
+    /// From its bytes as big-endian numbers.
     @inlinable public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
+    /// From the bytes in a file.
     @inlinable public init(_ p: UnsafeRawPointer) {
         high = UInt64(bigEndian: p.loadUnaligned(as: UInt64.self))
         low = UInt64(bigEndian: p.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
+    /// Writes the bytes as they are in a file.
     @inlinable public func store(to p: UnsafeMutableRawPointer) {
         p.storeBytes(of: high.bigEndian, as: UInt64.self)
         p.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
@@ -61,6 +73,7 @@
         let a = hexadecimal(high, digits: 16), b = hexadecimal(low, digits: 16)
         return "\(a.prefix(8))-\(a.dropFirst(8).prefix(4))-\(a.suffix(4))-\(b.prefix(4))-\(b.suffix(12))"
     }
+    /// From a text in the form of `description`; nil for anything else.
     public init?(_ text: some StringProtocol) {
         let u = Array(text.utf8)
         guard u.count == 36, u[8] == 45, u[13] == 45, u[18] == 45, u[23] == 45 else { return nil }
@@ -92,8 +105,11 @@ func parseHexadecimal(_ digits: some Sequence<UInt8>) -> UInt64? {
 
 /// The 128 bits of a decimal number in IEEE 754-2008 BID form (file-format-1 5.7). Arithmetic: `Decimal128+Arithmetic.swift`.
 @frozen public struct Decimal128Bits: Hashable, Sendable {
+    /// The last eight bytes, big-endian.
     public var low: UInt64
+    /// The upper half of the bits.
     public var high: UInt64
+    /// From the two halves of the bits.
     @inlinable public init(low: UInt64, high: UInt64) {
         self.low = low
         self.high = high

@@ -9,6 +9,7 @@ public enum Severity: String, Sendable, Comparable {
 
 /// One place of a file that does not keep a rule.
 public struct Finding: Sendable, Equatable, CustomStringConvertible {
+    /// Whether data is damaged.
     public var severity: Severity
     /// The rule; its raw value is stable from release to release.
     public var code: FindingCode
@@ -43,35 +44,46 @@ public struct VerifierOptions: Sendable {
     /// well-formed file holds (elements of width 0 are looked at once a node), so that a damaged one cannot keep the
     /// verifier busy.
     public var elementLimit: Int?
+    /// Without anything in it.
     public init() {}
 }
 
 /// What a verification found.
 public struct VerificationReport: Sendable {
+    /// The first ones of each code; the rest is only counted.
     public var findings: [Finding] = []
     /// Findings that were counted but not listed.
     public var unlisted = 0
+    /// All errors, also those that are not listed.
     public var errorCount = 0
+    /// All warnings, also those that are not listed.
     public var warningCount = 0
     /// False where the run stopped at a limit of errors or elements: there may be more to find.
     public var isComplete = true
     /// Reachable nodes, and the bytes that they occupy.
     public var nodeCount = 0
+    /// Bytes of all nodes that belong to the version.
     public var nodeByteCount = 0
     /// Bytes in the free list.
     public var freeByteCount = 0
     /// Bytes that are neither reachable nor free.
     public var leakedByteCount = 0
+    /// Tables of the version.
     public var tableCount = 0
     /// Live objects of all tables.
     public var objectCount = 0
+    /// Keys of objects that are linked to but gone.
     public var tombstoneCount = 0
     /// Links of all columns, those in collections included.
     public var linkCount = 0
+    /// Entries of all indexes.
     public var indexEntryCount = 0
+    /// Changesets in the history.
     public var historyElementCount = 0
+    /// How long the verification took.
     public var elapsedNanoseconds: Int64 = 0
 
+    /// Without anything in it.
     public init() {}
     /// True where no rule is broken; there may be warnings.
     public var isSound: Bool { errorCount == 0 && isComplete }

@@ -4,6 +4,7 @@
 /// Belongs to the thread of its transaction. Every change goes through here or through the `TableEditor`s that it hands
 /// out, so that links and backlinks, rows and indexes, contents and history stay in step.
 public final class GroupEditor {
+    /// Where changed nodes go.
     public let arena: Arena
     /// The tables for reading; always up to date, queries may run over it.
     public let group: Group

@@ -3,6 +3,7 @@
 /// A collection is named by its identity: object, column and the salts of the Mixed elements that enclose it. Positions in
 /// lists of links count unresolved entries too. Whoever stores `.list` or `.dictionary` gets an empty collection.
 extension TableEditor {
+    /// The collection in a column of an object, by which the functions here know it.
     public func identity(_ column: Column, of key: ObjectKey) -> Identity {
         Identity(table: table.key, object: key, column: column.key)
     }
@@ -124,6 +125,7 @@ extension TableEditor {
         return group.nextSalt(siblingCount: count) { taken.contains($0) }
     }
 
+    /// Replaces an element. An index that is not there throws.
     public func listSet(_ identity: Identity, _ index: Int, _ value: Mixed) throws {
         let (root, form, count) = try list(identity, .list)
         guard index >= 0, index < count else { throw TableError.indexOutOfRange(index, count: count) }
@@ -163,6 +165,7 @@ extension TableEditor {
         try group.deleteOrphans()
     }
 
+    /// Takes an element out. An index that is not there throws.
     public func listErase(_ identity: Identity, _ index: Int) throws {
         let (root, form, count) = try list(identity, .list)
         guard index >= 0, index < count else { throw TableError.indexOutOfRange(index, count: count) }
@@ -219,6 +222,7 @@ extension TableEditor {
         try carryUnresolvedFlag(identity)
     }
 
+    /// Exchanges two elements. Indexes that are not there throw.
     public func listSwap(_ identity: Identity, _ a: Int, _ b: Int) throws {
         let (_, _, count) = try list(identity, .list)
         for i in [a, b] where i < 0 || i >= count { throw TableError.indexOutOfRange(i, count: count) }

@@ -12,6 +12,7 @@
 /// Classes stand in bytewise order of their names, tables that are no classes in slot order, objects in key order; `metadata` and
 /// `pk` are left out. The text is handed on in pieces of some 64 KiB: memory grows with a single value only, not with the file.
 public enum JSONExporter {
+    /// How the text is laid out.
     public enum Style: Sendable {
         /// No white space at all.
         case compact

@@ -7,10 +7,13 @@ public protocol ImportTarget: AnyObject {
     func checkpoint(progress: ImportProgress) throws
 }
 
+/// How far an import is.
 public struct ImportProgress: Equatable, Sendable {
+    /// Objects that are in the file.
     public var objectsDone: Int
     /// Bytes of text that were read, of how many. The text is read more than once.
     public var bytesDone: Int
+    /// Bytes of text in all.
     public var bytesTotal: Int
 }
 

@@ -11,6 +11,7 @@ public final class MigrationContext {
     public let newSchema: Schema
     /// `UInt64.max` where the file had none.
     public let oldVersion: UInt64
+    /// The schema version that the migration leads to.
     public let newVersion: UInt64
     /// The tables before the migration, to be read.
     public let old: Group
@@ -52,6 +53,7 @@ public final class MigrationContext {
         return try table.createObject()
     }
 
+    /// Deletes an object of a class of the new schema.
     public func deleteObject(_ className: String, _ key: ObjectKey) throws {
         guard let table = try table(className) else { throw TableError.noSuchTable(Table.classPrefix + className) }
         try table.deleteObject(key)

@@ -49,8 +49,11 @@ public struct SchemaChanger {
         case needsNewFile
     }
 
+    /// The classes that the file is to have.
     public let wanted: Schema
+    /// The schema version that the file is to have.
     public let version: UInt64
+    /// Which changes may be made, and how.
     public let mode: Mode
     /// Where a class becomes embedded, objects without an owner are deleted, and shared ones replaced by copies, one for each
     /// owner; otherwise such objects are an error.
