@@ -43,9 +43,13 @@ enum Confinement {
         /// The C queue as it was seen while running on it; 0 before that.
         private let current = Atomic<UInt>(0)
 
-        /// The mark of a queue, which gets one where it has none.
+        /// The mark of a queue, which gets one where it has none. A queue that is not serial stops the process: its blocks run at
+        /// the same time, on several threads.
         static func of(_ queue: DispatchQueue) -> QueueMark {
             if let mark = queue.getSpecific(key: ownKey) { return mark }
+            if QueueKind.isConcurrent(queue) {
+                misuse("Realms can only be confined to serial queues or the main queue, not to '\(queue.label)'.")
+            }
             let mark = QueueMark()
             queue.setSpecific(key: mark.key, value: true)
             queue.setSpecific(key: ownKey, value: mark)

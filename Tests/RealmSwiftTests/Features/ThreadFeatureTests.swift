@@ -183,6 +183,8 @@ final class ThreadFeatureTests: FileTestCase {
     func testF292_useOffTheQueueTraps() {
         assertTraps("wrong queue", "Realm accessed from incorrect thread")
         assertTraps("open off the queue", "Realm opened from incorrect dispatch queue")
+        assertTraps("concurrent queue", "confined to serial queues or the main queue, not to 'many at once'")
+        assertTraps("global queue", "confined to serial queues")
     }
 
     private func requireSendable<T: Sendable>(_ type: T.Type) {}

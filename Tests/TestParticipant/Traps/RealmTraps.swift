@@ -111,6 +111,18 @@ func onOtherThread(_ body: @escaping () -> Void) {
         configuration.readOnly = true
         try Realm(configuration: configuration).refresh()
     },
+    "concurrent queue": { directory in
+        let queue = DispatchQueue(label: "many at once", attributes: .concurrent)
+        try queue.sync { _ = try Realm(configuration: trapConfiguration(directory), queue: queue) }
+    },
+    "global queue": { directory in
+        let opened = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            _ = try? Realm(configuration: trapConfiguration(directory), queue: .global())
+            opened.signal()
+        }
+        opened.wait()
+    },
     "read only invalidate": { directory in
         var configuration = trapConfiguration(directory)
         configuration.fileURL = URL(fileURLWithPath: directory + "/copy.realm")
