@@ -137,6 +137,6 @@ final class ActorsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
     }
 }

@@ -25,7 +25,7 @@ class GuideTestCase: XCTestCase {
 
     /// Lets the main run loop turn until a condition holds.
     func spin(seconds: Double = 10, until condition: () -> Bool) -> Bool {
-        let limit = Date(timeIntervalSinceNow: seconds)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(seconds))
         while !condition() {
             if limit.timeIntervalSinceNow < 0 { return false }
             RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.002))

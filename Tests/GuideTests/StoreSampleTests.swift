@@ -120,7 +120,7 @@ final class StoreSampleTests: XCTestCase {
             heard.fulfill()
         }
         try commit(store, "a callback")
-        wait(for: [heard], timeout: 60)
+        wait(for: [heard], timeout: TestTime.limit(60))
         subscription.cancel()
         try store.close()
     }

@@ -25,7 +25,7 @@ final class ThreadsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertTrue(spin { birds.count == 1 })
     }
 
@@ -63,7 +63,7 @@ final class ThreadsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertEqual(try queue.sync { try Realm(queue: queue).objects(Bird.self).count }, 1)
     }
 
@@ -85,7 +85,7 @@ final class ThreadsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertEqual(frozen.first?.name, "Wren")
         XCTAssertTrue(frozen.isFrozen)
         XCTAssertEqual(realm.objects(Bird.self).count, 0)
@@ -107,7 +107,7 @@ final class ThreadsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         realm.refresh()
         XCTAssertEqual(wren.wingspan, 0.17)
     }
@@ -123,7 +123,7 @@ final class ThreadsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertEqual(bird?.name, "Wren")
     }
 
@@ -138,7 +138,7 @@ final class ThreadsTests: GuideTestCase {
             done.fulfill()
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertEqual(realm.objects(Bird.self).count, 1)
     }
 
@@ -154,7 +154,7 @@ final class ThreadsTests: GuideTestCase {
             }
         }
         // end
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertEqual(realm.objects(Bird.self).count, 1)
     }
 }

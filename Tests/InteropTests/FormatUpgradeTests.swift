@@ -274,7 +274,7 @@ final class FormatUpgradeTests: XCTestCase {
             let first = try TestProcess(), second = try TestProcess()
             first.ask("stop-at C7.before")
             first.send("ledger-open \(given.path)")
-            let limit = Date().addingTimeInterval(20)
+            let limit = Date().addingTimeInterval(TestTime.limit(20))
             func headerIsAhead() throws -> Bool {
                 let header = try bytes(given.path)
                 return header[20] == 24 && header[23] & 1 == 0

@@ -22,7 +22,7 @@ final class Heard: Sendable {
     func waits(for condition: (Notifier.Event) -> Bool) -> Bool { waits { self.all.contains(where: condition) } }
 
     func waits(until condition: () -> Bool) -> Bool {
-        let limit = Date(timeIntervalSinceNow: 10)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(10))
         while Date() < limit {
             if condition() { return true }
             usleep(500)

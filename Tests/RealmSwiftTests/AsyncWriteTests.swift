@@ -127,7 +127,7 @@ final class AsyncWriteTests: FileTestCase {
                 done.signal()
             }
         }
-        XCTAssertEqual(done.wait(timeout: .now() + 10), .success)
+        XCTAssertEqual(done.wait(timeout: .now() + TestTime.limit(10)), .success)
     }
 
     /// What grouping is for, counted: syncs of the file.

@@ -24,7 +24,7 @@ final class EndedPlaceTests: FileTestCase {
     }
 
     private func eventually(_ what: String, line: UInt = #line, _ condition: () -> Bool) {
-        let limit = Date(timeIntervalSinceNow: 20)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(20))
         while !condition() && limit.timeIntervalSinceNow > 0 { usleep(1000) }
         XCTAssertTrue(condition(), what, line: line)
     }
@@ -188,11 +188,11 @@ final class EndedPlaceTests: FileTestCase {
                 try! other.write { other.add(Dog(name: "other")) }
                 written.signal()
             }
-            XCTAssertEqual(written.wait(timeout: .now() + 60), .success, "the other writer waits for ever")
+            XCTAssertEqual(written.wait(timeout: .now() + TestTime.limit(60)), .success, "the other writer waits for ever")
             done.signal()
         }
-        XCTAssertEqual(done.wait(timeout: .now() + 60), .success)
-        XCTAssertEqual(isCommitted.wait(timeout: .now() + 60), .success, "the asynchronous write is lost")
+        XCTAssertEqual(done.wait(timeout: .now() + TestTime.limit(60)), .success)
+        XCTAssertEqual(isCommitted.wait(timeout: .now() + TestTime.limit(60)), .success, "the asynchronous write is lost")
         queue.sync {
             kept.value?.refresh()
             XCTAssertEqual(kept.value?.objects(Dog.self).map(\.name).sorted(), ["async", "other"])
@@ -225,11 +225,11 @@ final class EndedPlaceTests: FileTestCase {
                     try! other.write { other.add(Dog(name: "other")) }
                     written.signal()
                 }
-                XCTAssertEqual(written.wait(timeout: .now() + 60), .success, "the other writer waits for ever")
+                XCTAssertEqual(written.wait(timeout: .now() + TestTime.limit(60)), .success, "the other writer waits for ever")
             }
             add("b")
         }
-        for _ in 0..<2 { XCTAssertEqual(isCommitted.wait(timeout: .now() + 60), .success) }
+        for _ in 0..<2 { XCTAssertEqual(isCommitted.wait(timeout: .now() + TestTime.limit(60)), .success) }
         queue.sync {
             kept.value?.refresh()
             XCTAssertEqual(kept.value?.objects(Dog.self).map(\.name).sorted(), ["a", "b", "other"])
@@ -254,10 +254,10 @@ final class EndedPlaceTests: FileTestCase {
                 try! other.write { other.add(Dog(name: "other")) }
                 written.signal()
             }
-            XCTAssertEqual(written.wait(timeout: .now() + 60), .success)
+            XCTAssertEqual(written.wait(timeout: .now() + TestTime.limit(60)), .success)
             try! realm.write { realm.add(Dog(name: "sync")) }
         }
-        XCTAssertEqual(isCommitted.wait(timeout: .now() + 60), .success)
+        XCTAssertEqual(isCommitted.wait(timeout: .now() + TestTime.limit(60)), .success)
         queue.sync {
             kept.value?.refresh()
             XCTAssertEqual(kept.value?.objects(Dog.self).map(\.name).sorted(), ["async", "other", "sync"])

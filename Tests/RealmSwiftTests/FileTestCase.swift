@@ -12,7 +12,7 @@ class FileTestCase: XCTestCase {
     func url(_ name: String = "a.realm") -> URL { URL(fileURLWithPath: scratch.file(name)) }
 
     func fileConfiguration(_ name: String = "a.realm", _ types: [ObjectBase.Type] = RealmTestCase.types) -> Realm.Configuration {
-        Realm.Configuration(fileURL: url(name), objectTypes: types)
+        Realm.Configuration(fileURL: url(name), encryptionKey: TestKeys.usualData, objectTypes: types)
     }
 
     /// The error that `body` throws, which must be one of the library.

@@ -1,6 +1,7 @@
 import Foundation
 import RealmSwift
 import RealmSwiftTestModels
+import TestSupport
 import XCTest
 
 /// Objects in a Realm: created, read, linked, changed and deleted.
@@ -527,7 +528,7 @@ final class ManagedObjectTests: RealmTestCase {
             XCTAssertEqual(read.value.dogs.first?.name, "Rex")
             done.fulfill()
         }
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
     }
 
     func testF071_aRenamedPropertyIsStoredUnderItsColumn() throws {

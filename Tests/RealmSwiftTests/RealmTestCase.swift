@@ -13,8 +13,15 @@ class RealmTestCase: XCTestCase {
     ]
 
     func configuration(_ name: String? = nil) -> Realm.Configuration {
-        Realm.Configuration(inMemoryIdentifier: name ?? self.name, objectTypes: RealmTestCase.types)
+        guard let key = TestKeys.usualData else {
+            return Realm.Configuration(inMemoryIdentifier: name ?? self.name, objectTypes: RealmTestCase.types)
+        }
+        let url = URL(fileURLWithPath: encrypted.file((name ?? self.name) + ".realm"))
+        return Realm.Configuration(fileURL: url, encryptionKey: key, objectTypes: RealmTestCase.types)
     }
+
+    /// Where Realms lie that would be in memory, when all tests run over encrypted files.
+    private lazy var encrypted = ScratchDirectory("RealmTestCase", inMemory: true)
 
     func makeRealm() throws -> Realm { try Realm(configuration: configuration()) }
 
@@ -24,6 +31,7 @@ class RealmTestCase: XCTestCase {
     }
 
     func fileConfiguration(_ scratch: ScratchDirectory, _ types: [ObjectBase.Type] = RealmTestCase.types) -> Realm.Configuration {
-        Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("test.realm")), objectTypes: types)
+        Realm.Configuration(
+            fileURL: URL(fileURLWithPath: scratch.file("test.realm")), encryptionKey: TestKeys.usualData, objectTypes: types)
     }
 }

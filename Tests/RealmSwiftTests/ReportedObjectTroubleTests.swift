@@ -69,7 +69,9 @@ final class ReportedObjectTroubleTests: FileTestCase {
             let process = try ChildProcess(product: "TestParticipant", ["realm", "exit-busy", scratch.file("busy.realm")])
             XCTAssertEqual(process.waitForEnd(), 0, "round \(round): \(process.errors)")
         }
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: url("busy.realm"), objectTypes: RealmTestCase.types))
+        let realm = try Realm(
+            configuration: Realm.Configuration(
+                fileURL: url("busy.realm"), encryptionKey: TestKeys.usualData, objectTypes: RealmTestCase.types))
         XCTAssertGreaterThan(realm.objects(Dog.self).count, 0)
     }
 
@@ -107,7 +109,9 @@ final class ReportedObjectTroubleTests: FileTestCase {
     }
 
     private func openEarlier() throws -> (Realm, Earlier.Owner) {
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: url(), objectTypes: [Earlier.Owner.self]))
+        let realm = try Realm(
+            configuration: Realm.Configuration(
+                fileURL: url(), encryptionKey: TestKeys.usualData, objectTypes: [Earlier.Owner.self]))
         return (realm, try realm.write { realm.create(Earlier.Owner.self, value: [1, "Ann"] as [Any]) })
     }
 

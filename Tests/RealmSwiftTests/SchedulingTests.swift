@@ -7,7 +7,7 @@ import XCTest
 
 /// Runs the main run loop until a condition holds.
 func spin(seconds: Double = 10, until condition: () -> Bool) -> Bool {
-    let limit = Date(timeIntervalSinceNow: seconds)
+    let limit = Date(timeIntervalSinceNow: TestTime.limit(seconds))
     while !condition() {
         if limit.timeIntervalSinceNow < 0 { return false }
         RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.002))
@@ -35,7 +35,9 @@ final class SchedulingTests: XCTestCase {
     private let scratch = ScratchDirectory()
 
     private func configuration() -> Realm.Configuration {
-        Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("a.realm")), objectTypes: RealmTestCase.types)
+        Realm.Configuration(
+            fileURL: URL(fileURLWithPath: scratch.file("a.realm")), encryptionKey: TestKeys.usualData,
+            objectTypes: RealmTestCase.types)
     }
 
     func testF297_theMainThreadAdvancesByItselfInItsRunLoop() throws {
@@ -67,7 +69,7 @@ final class SchedulingTests: XCTestCase {
             let realm = try! Realm(configuration: configuration)
             let dogs = realm.objects(Dog.self)
             RunLoop.current.perform { ready.signal() }
-            let limit = Date(timeIntervalSinceNow: 10)
+            let limit = Date(timeIntervalSinceNow: TestTime.limit(10))
             while dogs.count == 0 && limit.timeIntervalSinceNow > 0 {
                 RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.01))
             }
@@ -77,7 +79,7 @@ final class SchedulingTests: XCTestCase {
         thread.start()
         ready.wait()
         addDog(configuration)
-        XCTAssertEqual(done.wait(timeout: .now() + 10), .success)
+        XCTAssertEqual(done.wait(timeout: .now() + TestTime.limit(10)), .success)
         XCTAssertEqual(seen.withLock { $0 }, 1)
     }
 

@@ -63,7 +63,8 @@ private struct SchemaChangeCase {
         let before = try? Data(contentsOf: URL(fileURLWithPath: path))
 
         var configuration = Realm.Configuration(
-            fileURL: URL(fileURLWithPath: path), schemaVersion: UInt64(example["version"]?.integer ?? Int64(oldVersion)))
+            fileURL: URL(fileURLWithPath: path), encryptionKey: TestKeys.usualData,
+            schemaVersion: UInt64(example["version"]?.integer ?? Int64(oldVersion)))
         let mode = example["mode"]?.string
         if mode == "readOnly" { configuration.readOnly = true }
         if mode == "deleteIfNeeded" { configuration.deleteRealmIfMigrationNeeded = true }
@@ -140,7 +141,8 @@ private struct SchemaChangeCase {
 
     private func makeFile(_ path: String, _ version: UInt64) throws {
         let schema = SchemaText.schema(example["old"] ?? .null)
-        let configuration = Realm.Configuration(fileURL: URL(fileURLWithPath: path), schemaVersion: version)
+        let configuration = Realm.Configuration(
+            fileURL: URL(fileURLWithPath: path), encryptionKey: TestKeys.usualData, schemaVersion: version)
         let session = try RealmOpening.session(configuration, schema, [], at: .here)
         try session.beginWrite()
         var labels: [String: ObjectBase] = [:]

@@ -98,7 +98,7 @@ final class ArchiveCommandTests: XCTestCase {
         XCTAssertEqual(last.exitCode, 0, last.errors)
         let verify = try RealmSync("verify", archive, "--every", "3", "--scratch", scratch.path)
         XCTAssertEqual(verify.exitCode, 0, verify.output + verify.errors)
-        let limit = Date(timeIntervalSinceNow: 10)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(10))
         while try RealmSync("compare", source, replica).exitCode != 0, limit.timeIntervalSinceNow > 0 { usleep(50_000) }
         let compare = try RealmSync("compare", source, replica)
         XCTAssertEqual(compare.exitCode, 0, compare.output)

@@ -43,7 +43,7 @@ class ServiceTestCase: XCTestCase {
     }
 
     func eventually(_ seconds: Double = 30, _ condition: () throws -> Bool) rethrows -> Bool {
-        let limit = Date(timeIntervalSinceNow: seconds)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(seconds))
         while limit.timeIntervalSinceNow > 0 {
             if try condition() { return true }
             usleep(20_000)

@@ -30,7 +30,7 @@ final class ArchiveFaultTests: ArchiveTestCase {
         let count = try recorder.forEachFolder(step: 3, seed: 71) { path, promised, cut in
             let place = try FolderPlace(path, creates: false)
             let reader: ArchiveReader
-            do { reader = try ArchiveReader(place) } catch ArchiveError.notAnArchive {
+            do { reader = try ArchiveReader(place, key: key) } catch ArchiveError.notAnArchive {
                 XCTAssertNil(promised, "cut \(cut)")
                 return
             }
@@ -43,9 +43,9 @@ final class ArchiveFaultTests: ArchiveTestCase {
             if checks % 30 == 0 {
                 try place.delete(ArchiveNames.lease)
                 let next = try XCTUnwrap(try archiveOnce(place))
-                try assertRestores(try ArchiveReader(place), next, verifies: false)
-                for entry in try ArchiveReader(place).history() {
-                    try assertRestores(ArchiveReader(place), entry, verifies: false)
+                try assertRestores(try ArchiveReader(place, key: key), next, verifies: false)
+                for entry in try ArchiveReader(place, key: key).history() {
+                    try assertRestores(ArchiveReader(place, key: key), entry, verifies: false)
                 }
             }
         }
@@ -72,7 +72,7 @@ final class ArchiveFaultTests: ArchiveTestCase {
             }
             acknowledged = try self.archiveOnce(self.place(), options)?.snapshot.version ?? 0
         } check: { _, error in
-            let reader = try ArchiveReader(self.place())
+            let reader = try ArchiveReader(self.place(), key: key)
             let newest = try reader.newest()
             XCTAssertGreaterThanOrEqual(newest.snapshot.version, acknowledged)
             try self.assertRestores(reader, newest, verifies: false)
@@ -80,7 +80,9 @@ final class ArchiveFaultTests: ArchiveTestCase {
         print("\(rounds) calls failed")
         XCTAssertGreaterThan(rounds, 20)
         XCTAssertEqual(acknowledged, exports.keys.max())
-        for entry in try ArchiveReader(place()).history() { try assertRestores(ArchiveReader(place()), entry, verifies: false) }
+        for entry in try ArchiveReader(place(), key: key).history() {
+            try assertRestores(ArchiveReader(place(), key: key), entry, verifies: false)
+        }
         let left = try FileManager.default.contentsOfDirectory(atPath: folder + "/tmp")
         XCTAssertEqual(left, [], "nothing is left behind")
         try store.close()
@@ -103,7 +105,7 @@ final class ArchiveFaultTests: ArchiveTestCase {
         place.fault = { _, _ in }
         place.lostAnswer = { _, _ in }
         XCTAssertEqual(status?.version, exports.keys.max())
-        let reader = try ArchiveReader(place)
+        let reader = try ArchiveReader(place, key: key)
         let history = try reader.history()
         for (a, b) in zip(history, history.dropFirst()) { XCTAssertEqual(a.sequence + 1, b.sequence, "no hole") }
         XCTAssertEqual(history.filter { $0.kind != .step }.map(\.sequence), history.first?.sequence == 0 ? [0] : [])
@@ -139,7 +141,7 @@ final class ArchiveFaultTests: ArchiveTestCase {
         messages = lines.all
         XCTAssertTrue(messages.contains { $0.contains("let go") }, "\(messages)")
         XCTAssertTrue(messages.contains { $0.contains("found by content") }, "\(messages)")
-        let reader = try ArchiveReader(place)
+        let reader = try ArchiveReader(place, key: key)
         let history = try reader.history()
         XCTAssertEqual(history.filter { $0.kind == .content }.count, 1)
         XCTAssertEqual(history.filter { $0.kind == .start }.count, 1)
@@ -197,7 +199,9 @@ final class ArchiveFaultTests: ArchiveTestCase {
             guard case ArchiveError.leaseLost = $0 else { return XCTFail("\($0)") }
         }
         XCTAssertEqual(try archiveOnce(place())?.snapshot.version, exports.keys.max())
-        for entry in try ArchiveReader(place()).history() { try assertRestores(ArchiveReader(place()), entry, verifies: false) }
+        for entry in try ArchiveReader(place(), key: key).history() {
+            try assertRestores(ArchiveReader(place(), key: key), entry, verifies: false)
+        }
         try store.close()
     }
 

@@ -18,7 +18,9 @@ final class ArchiveFollowTests: ArchiveTestCase {
         var round = 0
         var options = Mirror.Options()
         options.force = force
-        let follower = ArchiveFollower(place: place, destination: replica, key: key, interval: Self.interval, options: options) {
+        let follower = ArchiveFollower(
+            place: place, destination: replica, key: key ?? self.key, interval: Self.interval, options: options
+        ) {
             _, milliseconds in
             guard milliseconds == 1500 else {
                 if milliseconds > 0 { usleep(1000) }

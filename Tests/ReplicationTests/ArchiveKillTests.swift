@@ -16,7 +16,7 @@ final class ArchiveKillTests: ArchiveTestCase {
         var call = 1, kills = 0, longest = 0
         var hasFinished = false
         while !hasFinished {
-            let child = try TestProcess(["archive", source, folder, "18", "\(call)", "\(call)"])
+            let child = try TestProcess(["archive", source, folder, "18", "\(call)", "\(call)"] + usualKeyArguments)
             var acknowledged: UInt64 = 0
             while let line = child.line() {
                 let words = line.split(separator: " ")
@@ -37,7 +37,7 @@ final class ArchiveKillTests: ArchiveTestCase {
         }
         print("\(kills) kills, the last before call \(longest - Self.step); \(digests.count) versions")
         XCTAssertGreaterThan(kills, 4)
-        let reader = try ArchiveReader(place(creates: false))
+        let reader = try ArchiveReader(place(creates: false), key: key)
         let history = try reader.history()
         XCTAssertLessThan(history.count, digests.count, "something was removed")
         for entry in history { try assertIs(reader, entry, digests, "at the end") }
@@ -46,7 +46,8 @@ final class ArchiveKillTests: ArchiveTestCase {
 
     private func check(_ digests: [UInt64: String], _ acknowledged: UInt64, _ text: String) throws {
         let reader: ArchiveReader
-        do { reader = try ArchiveReader(place(creates: false)) } catch ArchiveError.notAnArchive where acknowledged == 0 {
+        do { reader = try ArchiveReader(place(creates: false), key: key) } catch ArchiveError.notAnArchive where acknowledged == 0
+        {
             return
         }
         let history = try reader.history()
@@ -65,6 +66,7 @@ final class ArchiveKillTests: ArchiveTestCase {
         defer { try? FileManager.default.removeItem(atPath: path) }
         var options = Archive.RestoreOptions()
         options.verifies = false
+        options.key = key
         _ = try Archive.build(reader, entry, at: path, options, durably: false)
         let hash = SHA256Hash()
         try export(path).withUnsafeBytes { hash.update($0) }

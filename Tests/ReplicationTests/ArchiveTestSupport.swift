@@ -18,7 +18,14 @@ class ArchiveTestCase: MirrorTestCase {
     func archiveOptions(_ change: (inout Archive.Options) -> Void = { _ in }) -> Archive.Options {
         var options = Archive.Options()
         options.pinGrace = .zero
+        options.key = key
         change(&options)
+        return options
+    }
+
+    func restoreOptions() -> Archive.RestoreOptions {
+        var options = Archive.RestoreOptions()
+        options.key = key
         return options
     }
 
@@ -80,7 +87,7 @@ class ArchiveTestCase: MirrorTestCase {
     }
 
     func export(_ path: String, key: EncryptionKey? = nil) throws -> [UInt8] {
-        let file = try ImmutableFile(path: path, key: key)
+        let file = try ImmutableFile(path: path, key: key ?? self.key)
         return try JSONExporter.text(file.group)
     }
 
@@ -93,7 +100,7 @@ class ArchiveTestCase: MirrorTestCase {
         let path = scratch.file("restored-\(entry.sequence).realm")
         var options = Archive.RestoreOptions()
         options.verifies = verifies
-        options.key = key
+        options.key = key ?? self.key
         // Verified ones are made as users make them; the others without waiting for the disk.
         let restored =
             verifies

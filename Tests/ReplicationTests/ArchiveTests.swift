@@ -16,7 +16,7 @@ final class ArchiveTests: ArchiveTestCase {
         let status = try follow(place, commits: 499) { _ in try self.commit(store, &random) }
         XCTAssertEqual(status?.versionCount, 500)
         try store.close()
-        let reader = try ArchiveReader(place)
+        let reader = try ArchiveReader(place, key: key)
         let history = try reader.history()
         XCTAssertEqual(history.map(\.snapshot.version), exports.keys.sorted(), "every version is there, once")
         XCTAssertEqual(history.count, 500)
@@ -39,7 +39,7 @@ final class ArchiveTests: ArchiveTestCase {
         let store = try makeSource()
         var random = SplitMix(seed: 62)
         try follow(place(), commits: 20) { _ in try self.commit(store, &random) }
-        let reader = try ArchiveReader(place())
+        let reader = try ArchiveReader(place(), key: key)
         let history = try reader.history()
         for (entry, next) in zip(history, history.dropFirst()) where entry.time < next.time {
             XCTAssertEqual(try reader.version(at: entry.time), entry)
@@ -64,7 +64,7 @@ final class ArchiveTests: ArchiveTestCase {
             for _ in 0..<round % 4 { try commit(store, &random) }
         }
         XCTAssertEqual(try archiveOnce(place())?.snapshot.version, exports.keys.max())
-        let reader = try ArchiveReader(place())
+        let reader = try ArchiveReader(place(), key: key)
         let history = try reader.history()
         XCTAssertEqual(history.filter { $0.kind == .start }.count, 1, "no new beginning is needed")
         for entry in history { try assertRestores(reader, entry, verifies: false) }
@@ -86,7 +86,7 @@ final class ArchiveTests: ArchiveTestCase {
         try FileManager.default.moveItem(atPath: backup, toPath: source)
         store = try Store.open(source, options())
         try follow(place(), commits: 9) { _ in try self.commit(store, &random) }
-        let reader = try ArchiveReader(place())
+        let reader = try ArchiveReader(place(), key: key)
         let history = try reader.history()
         XCTAssertEqual(history.filter { $0.kind == .start }.count, 2)
         let border = try XCTUnwrap(history.lastIndex { $0.kind == .start })
@@ -125,10 +125,10 @@ final class ArchiveTests: ArchiveTestCase {
         try FileManager.default.moveItem(atPath: twin, toPath: source)
         let second = try XCTUnwrap(try archiveOnce(place()))
         XCTAssertNotEqual(first.chain, second.chain)
-        let reader = try ArchiveReader(place())
+        let reader = try ArchiveReader(place(), key: key)
         exports[first.snapshot.version] = try export(source)
         try assertRestores(reader, second)
-        try Archive.restore(reader, first, to: scratch.file("first.realm"))
+        try Archive.restore(reader, first, to: scratch.file("first.realm"), options: restoreOptions())
         XCTAssertNotEqual(try export(scratch.file("first.realm")), try export(source))
     }
 
@@ -138,7 +138,7 @@ final class ArchiveTests: ArchiveTestCase {
         let options = archiveOptions { $0.keep = 40 }
         let place = MemoryPlace()
         try follow(place, options, commits: 400) { _ in try self.commit(store, &random, textLength: 300) }
-        let reader = try ArchiveReader(place)
+        let reader = try ArchiveReader(place, key: key)
         let history = try reader.history()
         XCTAssertGreaterThanOrEqual(history.count, 40)
         XCTAssertLessThan(history.count, 300, "old ones were removed")
@@ -157,7 +157,7 @@ final class ArchiveTests: ArchiveTestCase {
                 $0.keep = 1; $0.keepFor = .seconds(3600)
             }, commits: 40
         ) { _ in try self.commit(store, &random) }
-        XCTAssertEqual(try ArchiveReader(place).history().count, count + 40)
+        XCTAssertEqual(try ArchiveReader(place, key: key).history().count, count + 40)
         try store.close()
     }
 
@@ -206,9 +206,9 @@ final class ArchiveTests: ArchiveTestCase {
                 bad[Int(random.next() % UInt64(bad.count))] ^= UInt8(1 + random.next() % 255)
                 try bad.write(to: URL(fileURLWithPath: path))
                 do {
-                    let reader = try ArchiveReader(place())
+                    let reader = try ArchiveReader(place(), key: key)
                     let entry = try reader.newest()
-                    try Archive.restore(reader, entry, to: target)
+                    try Archive.restore(reader, entry, to: target, options: restoreOptions())
                     XCTAssertEqual(try export(target), exports[entry.snapshot.version], name)
                 } catch { refused += 1 }
                 for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: target + suffix) }
@@ -216,9 +216,9 @@ final class ArchiveTests: ArchiveTestCase {
             for count in [0, good.count / 2, good.count - 1] {
                 try good.prefix(count).write(to: URL(fileURLWithPath: path))
                 do {
-                    let reader = try ArchiveReader(place())
+                    let reader = try ArchiveReader(place(), key: key)
                     let entry = try reader.newest()
-                    try Archive.restore(reader, entry, to: target)
+                    try Archive.restore(reader, entry, to: target, options: restoreOptions())
                     XCTAssertEqual(try export(target), exports[entry.snapshot.version], name)
                 } catch { refused += 1 }
                 for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: target + suffix) }
@@ -226,7 +226,7 @@ final class ArchiveTests: ArchiveTestCase {
             try good.write(to: URL(fileURLWithPath: path))
         }
         XCTAssertGreaterThan(refused, 20)
-        let reader = try ArchiveReader(place())
+        let reader = try ArchiveReader(place(), key: key)
         try assertRestores(reader, try reader.newest())
     }
 }

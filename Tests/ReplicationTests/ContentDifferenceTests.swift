@@ -6,6 +6,9 @@ import XCTest
 
 /// Differences by content, where no version is held.
 final class ContentDifferenceTests: ArchiveTestCase {
+    /// What is compared are blocks of content, whatever the files that hold it.
+    override var key: EncryptionKey? { nil }
+
     private func hashes(_ file: ImmutableFile) throws -> (BlockHashes, Snapshot, FreeExtents) {
         let top = try file.memory.node(file.layout.topRef)
         let snapshot = Snapshot(

@@ -215,7 +215,7 @@ final class FollowerThread: @unchecked Sendable {
 
     /// Waits for the end.
     func join() -> (any Error)? {
-        let limit = Date(timeIntervalSinceNow: 30)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(30))
         condition.lock()
         defer { condition.unlock() }
         while !isOver {

@@ -73,9 +73,9 @@ final class MirrorFaultTests: MirrorTestCase {
     func testAnyCallOfAStepMayFailWithAnyErrorAndTheStepCanBeRepeated() throws {
         let store = try Store.open(source, options())
         try makeTable(store)
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         let reader = try Store.open(replica, options { $0.access = .readOnly })
-        let writer = try ReplicaWriter(replica, source: FileIdentity.absolutePath(source), options: Mirror.Options())
+        let writer = try ReplicaWriter(replica, source: FileIdentity.absolutePath(source), options: usualMirrorOptions())
         XCTAssertNotNil(try writer.connect())
         let participant = try XCTUnwrap(store.participant)
         var base = try HeldSnapshot(participant, participant.acquireNewest(.live))
@@ -121,14 +121,14 @@ final class MirrorFaultTests: MirrorTestCase {
                             try FileManager.default.removeItem(atPath: scratch.file(name))
                         }
                     } else {
-                        _ = try Mirror.once(source: source, destination: replica)
+                        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
                     }
                     try change(store, &random, adds: 20)
-                }, { _ = try Mirror.once(source: source, destination: replica) }
+                }, { _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions()) }
             ) { _, place, error in
                 let newest = try store.newestVersion()
                 if FileManager.default.fileExists(atPath: replica) {
-                    let version = try ImmutableFile(path: replica).group.version()
+                    let version = try ImmutableFile(path: replica, key: TestKeys.usual).group.version()
                     XCTAssertTrue(
                         version == newest || !isFirst && error != nil && version == newest - 1,
                         "\(place): version \(version) of \(newest)")
@@ -136,8 +136,8 @@ final class MirrorFaultTests: MirrorTestCase {
                     XCTAssertTrue(isFirst && error != nil, place)
                 }
                 try assertNothingElseIsLeft(place)
-                _ = try Mirror.once(source: source, destination: replica)
-                XCTAssertEqual(try ImmutableFile(path: replica).group.version(), newest, place)
+                _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
+                XCTAssertEqual(try ImmutableFile(path: replica, key: TestKeys.usual).group.version(), newest, place)
                 try assertSound(replica, place)
                 XCTAssertEqual(store.participant?.lockFile.participantCount, 1, place)
             }
@@ -154,7 +154,7 @@ final class MirrorFaultTests: MirrorTestCase {
                 for name in try FileManager.default.contentsOfDirectory(atPath: scratch.path) where name.hasPrefix("b.realm") {
                     try FileManager.default.removeItem(atPath: scratch.file(name))
                 }
-                _ = try Mirror.once(source: source, destination: replica)
+                _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
             }, { try Mirror.promote(replica) }
         ) { _, place, error in
             if try MirrorState.read(replica: replica) != nil {

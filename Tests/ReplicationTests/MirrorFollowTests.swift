@@ -10,12 +10,12 @@ final class MirrorFollowTests: MirrorTestCase {
     override var durability: Durability { .full }
 
     private func mirror(_ arguments: String...) throws -> TestProcess {
-        try TestProcess(["mirror", source, replica] + arguments)
+        try TestProcess(["mirror", source, replica] + usualKeyArguments + arguments)
     }
 
     /// A process with a ledger open at `path`.
     private func ledger(_ path: String) throws -> TestProcess {
-        let process = try TestProcess()
+        let process = try TestProcess(key: key)
         XCTAssertEqual(process.ask("ledger-open \(path)"), "ok")
         return process
     }

@@ -138,9 +138,9 @@ final class MirrorLongLifeTests: MirrorTestCase {
         print("seed \(Self.seed), \(steps) steps")
         let store = try Store.open(source, options())
         try makeTable(store)
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         let readers = try (0..<3).map { _ in try Store.open(replica, options { $0.access = .readOnly }) }
-        let applier = try Applier(replica, label: "test")
+        let applier = try Applier(replica, label: "test", key: key)
         let participant = try XCTUnwrap(store.participant)
         var base = try HeldSnapshot(participant, participant.acquireNewest(.live))
         observers = try (0..<5).map { try Observer(readers[$0 % 3]) }

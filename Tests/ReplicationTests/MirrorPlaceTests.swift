@@ -25,7 +25,7 @@ final class MirrorPlaceTests: MirrorTestCase {
     {
         let before = try names(), database = content(from)
         for force in [false, true] {
-            var options = Mirror.Options()
+            var options = usualMirrorOptions()
             options.force = force
             XCTAssertThrowsError(try Mirror.once(source: from, destination: to, options: options), to, file: file, line: line) {
                 XCTAssertTrue("\($0)".contains(text), "\($0)", file: file, line: line)
@@ -38,7 +38,7 @@ final class MirrorPlaceTests: MirrorTestCase {
     func testASourceWhoseNameLiesBesideTheReplicaIsNeitherRemovedNorOverwritten() throws {
         let part = replica + ".part"
         try makeSource(part)
-        _ = try Mirror.once(source: part, destination: replica)
+        _ = try Mirror.once(source: part, destination: replica, options: usualMirrorOptions())
         try assertSound(part)
         try assertSound(replica)
         for suffix in [".lock", ".note", ".tmp_compaction_space", ".backup-log"] {
@@ -74,7 +74,7 @@ final class MirrorPlaceTests: MirrorTestCase {
     func testALinkToNothingMakesTheFileItStandsFor() throws {
         try makeSource()
         XCTAssertEqual(symlink(scratch.file("nothing"), scratch.file("dangling")), 0)
-        _ = try Mirror.once(source: source, destination: scratch.file("dangling"))
+        _ = try Mirror.once(source: source, destination: scratch.file("dangling"), options: usualMirrorOptions())
         XCTAssertTrue(try SystemCalls.linkStatus(path: scratch.file("dangling")).isSymbolicLink)
         try assertSound(scratch.file("nothing"))
     }
@@ -88,7 +88,7 @@ final class MirrorPlaceTests: MirrorTestCase {
                 let folder = replica + ".management"
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 XCTAssertEqual(isHard ? link(precious, folder + "/" + name) : symlink(precious, folder + "/" + name), 0)
-                let result = Result { try Mirror.once(source: source, destination: replica) }
+                let result = Result { try Mirror.once(source: source, destination: replica, options: usualMirrorOptions()) }
                 if name == "mirror.lock" {
                     XCTAssertThrowsError(try result.get()) { XCTAssertTrue("\($0)".contains("mirror.lock"), "\($0)") }
                 } else {
@@ -113,11 +113,11 @@ final class MirrorPlaceTests: MirrorTestCase {
 
     func testAPipeInThePlaceOfTheStateMakesNobodyWait() throws {
         try makeSource()
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         unlink(replica + ".management/mirror.state")
         XCTAssertEqual(mkfifo(replica + ".management/mirror.state", 0o600), 0)
         XCTAssertThrowsError(try Mirror.status(replica)) { XCTAssertTrue("\($0)".contains("not a regular file"), "\($0)") }
-        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) {
+        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())) {
             XCTAssertTrue("\($0)".contains("not a regular file"), "\($0)")
         }
     }
@@ -137,13 +137,13 @@ final class MirrorPlaceTests: MirrorTestCase {
 
     func testAReplicaWithASecondNameIsReplacedByForceOnly() throws {
         try makeSource()
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         let second = scratch.file("second.realm")
         XCTAssertEqual(link(replica, second), 0)
-        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) {
+        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())) {
             XCTAssertTrue("\($0)".contains("2 names (hard links)"), "\($0)")
         }
-        var options = Mirror.Options()
+        var options = usualMirrorOptions()
         options.force = true
         _ = try Mirror.once(source: source, destination: replica, options: options)
         XCTAssertEqual(try SystemCalls.status(path: replica).linkCount, 1)
@@ -157,7 +157,7 @@ final class MirrorPlaceTests: MirrorTestCase {
             var paths: [String?] = []
         }
         let told = Told()
-        var options = Mirror.Options()
+        var options = usualMirrorOptions()
         options.onTemporaryFile = { told.paths.append($0) }
         options.onProgress = { _ in
             guard let path = told.paths.last ?? nil else { return XCTFail("nothing was told") }

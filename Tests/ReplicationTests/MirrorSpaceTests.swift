@@ -26,7 +26,7 @@ final class MirrorSpaceTests: MirrorTestCase {
         let store = try Store.open(source, options { $0.durability = .full })
         defer { fillDisk(false) }
         try makeTable(store)
-        let mirror = FollowerThread(source, replica, Mirror.Options())
+        let mirror = FollowerThread(source, replica, usualMirrorOptions())
         awaitVersion(2)
         var random = SplitMix(seed: 81)
         fillDisk(true)
@@ -47,7 +47,7 @@ final class MirrorSpaceTests: MirrorTestCase {
         let store = try Store.open(source, options { $0.durability = .full })
         defer { fillDisk(false) }
         try makeTable(store)
-        var mirrorOptions = Mirror.Options()
+        var mirrorOptions = usualMirrorOptions()
         mirrorOptions.pinLimit = .milliseconds(300)
         let mirror = FollowerThread(source, replica, mirrorOptions)
         awaitVersion(2)
@@ -74,7 +74,7 @@ final class MirrorSpaceTests: MirrorTestCase {
         try makeTable(store)
         var random = SplitMix(seed: 83)
         for _ in 0..<20 { try change(store, &random) }
-        let mirror = FollowerThread(source, replica, Mirror.Options())
+        let mirror = FollowerThread(source, replica, usualMirrorOptions())
         awaitVersion(22)
         XCTAssertFalse(try store.compact(), "a mirror is a participant")
         XCTAssertNil(mirror.stop())
@@ -83,7 +83,7 @@ final class MirrorSpaceTests: MirrorTestCase {
         let alone = try Store.open(source, options())
         XCTAssertTrue(try alone.compact())
         try change(alone, &random)
-        let again = FollowerThread(source, replica, Mirror.Options())
+        let again = FollowerThread(source, replica, usualMirrorOptions())
         awaitVersion(try alone.newestVersion())
         XCTAssertEqual(again.status()?.imageCount, 1)
         let reader = try Store.open(replica, options { ($0.access, $0.durability) = (.readOnly, .full) })
@@ -97,7 +97,7 @@ final class MirrorSpaceTests: MirrorTestCase {
     func testAnIdleMirrorDoesNothing() throws {
         let store = try Store.open(source, options { $0.durability = .full })
         try makeTable(store)
-        let mirror = try TestProcess(["mirror", source, replica])
+        let mirror = try TestProcess(["mirror", source, replica] + usualKeyArguments)
         awaitVersion(2)
         func spent() throws -> (ticks: Int, switches: Int) {
             let base = "/proc/\(mirror.processIdentifier)"

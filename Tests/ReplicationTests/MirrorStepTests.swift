@@ -16,11 +16,11 @@ final class MirrorStepTests: MirrorTestCase {
 
         init(_ source: Store, _ path: String, _ options: StoreOptions) throws {
             self.source = source
-            _ = try Mirror.once(source: source.path, destination: path)
+            _ = try Mirror.once(source: source.path, destination: path, options: usualMirrorOptions())
             var readOnly = options
             readOnly.access = .readOnly
             reader = try Store.open(path, readOnly)
-            applier = try Applier(path, label: "test")
+            applier = try Applier(path, label: "test", key: TestKeys.usual)
             let participant = try XCTUnwrap(source.participant)
             base = try HeldSnapshot(participant, try participant.acquireNewest(.live))
         }
@@ -216,7 +216,7 @@ final class MirrorStepTests: MirrorTestCase {
         var before: Int?
         let count = try recorder.forEachImage(subsets: 3, seed: 11) { files, promised in
             try Data(try XCTUnwrap(files["b.realm"])).write(to: URL(fileURLWithPath: file))
-            let image = try ImmutableFile(path: file)
+            let image = try ImmutableFile(path: file, key: TestKeys.usual)
             let version = try image.group.version()
             XCTAssertGreaterThanOrEqual(Int(version), promised ?? before ?? 0)
             XCTAssertEqual(try JSONExporter.text(image.group), contents[version], "version \(version)")
@@ -235,14 +235,15 @@ final class MirrorStepTests: MirrorTestCase {
         var random = SplitMix(seed: 77)
         for _ in 0..<50 { try change(store, &random) }
         let pinned = try store.beginRead()
-        var imageOptions = Mirror.Options()
+        var imageOptions = usualMirrorOptions()
         nonisolated(unsafe) var writer = SplitMix(seed: 78)
         nonisolated(unsafe) let test = self
         imageOptions.onProgress = { _ in try test.change(store, &writer) }
         let result = try Mirror.once(source: source, destination: replica, options: imageOptions)
         XCTAssertEqual(result.snapshot, pinned.snapshot)
         XCTAssertGreaterThan(try store.newestVersion(), pinned.version)
-        XCTAssertEqual(try JSONExporter.text(ImmutableFile(path: replica).group), try JSONExporter.text(pinned.group))
+        XCTAssertEqual(
+            try JSONExporter.text(ImmutableFile(path: replica, key: TestKeys.usual).group), try JSONExporter.text(pinned.group))
         try assertSound(replica)
         pinned.end()
         try store.close()
@@ -252,7 +253,9 @@ final class MirrorStepTests: MirrorTestCase {
         let store = try Store.open(source, options())
         try makeTable(store)
         func expect(_ destination: String, _ check: (MirrorError) -> Bool, line: UInt = #line) {
-            XCTAssertThrowsError(try Mirror.once(source: source, destination: destination), line: line) {
+            XCTAssertThrowsError(
+                try Mirror.once(source: source, destination: destination, options: usualMirrorOptions()), line: line
+            ) {
                 XCTAssertTrue(($0 as? MirrorError).map(check) ?? false, "\($0)", line: line)
             }
         }
@@ -264,7 +267,7 @@ final class MirrorStepTests: MirrorTestCase {
         try Data("precious".utf8).write(to: URL(fileURLWithPath: replica))
         expect(replica) { if case .notThisMirror(_, _, nil) = $0 { true } else { false } }
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: replica)), Data("precious".utf8))
-        var force = Mirror.Options()
+        var force = usualMirrorOptions()
         force.force = true
         let aside = try XCTUnwrap(try Mirror.once(source: source, destination: replica, options: force).setAside)
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: aside)), Data("precious".utf8))
@@ -274,11 +277,12 @@ final class MirrorStepTests: MirrorTestCase {
         try reader.close()
         // A chain is no loop, its end is.
         let third = scratch.file("c.realm")
-        _ = try Mirror.once(source: replica, destination: third)
-        XCTAssertThrowsError(try Mirror.once(source: third, destination: source)) {
+        _ = try Mirror.once(source: replica, destination: third, options: usualMirrorOptions())
+        XCTAssertThrowsError(try Mirror.once(source: third, destination: source, options: usualMirrorOptions())) {
             guard case MirrorError.loop = $0 else { return XCTFail("\($0)") }
         }
-        XCTAssertThrowsError(try Mirror.once(source: scratch.file("missing"), destination: scratch.file("d.realm")))
+        XCTAssertThrowsError(
+            try Mirror.once(source: scratch.file("missing"), destination: scratch.file("d.realm"), options: usualMirrorOptions()))
         XCTAssertFalse(FileManager.default.fileExists(atPath: scratch.file("d.realm")))
         try store.close()
     }
@@ -292,12 +296,12 @@ final class MirrorStepTests: MirrorTestCase {
             SystemCallInterception.hook = {
                 $0.name == name && $0.path.contains("b.realm") && !$0.path.contains(".lock") ? ENOSPC : nil
             }
-            XCTAssertThrowsError(try Mirror.once(source: source, destination: replica), name)
+            XCTAssertThrowsError(try Mirror.once(source: source, destination: replica, options: usualMirrorOptions()), name)
             SystemCallInterception.hook = nil
             XCTAssertFalse(FileManager.default.fileExists(atPath: replica), name)
             XCTAssertFalse(FileManager.default.fileExists(atPath: replica + ".management/mirror.part"), name)
         }
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         try assertSound(replica)
         try store.close()
         #endif
@@ -308,7 +312,7 @@ final class MirrorStepTests: MirrorTestCase {
     func testAReplicaIsReadOnlyUntilItIsPromoted() throws {
         let store = try Store.open(source, options())
         try makeTable(store)
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         let opened = try Store.open(replica, options())
         XCTAssertNotNil(try opened.look { try $0.group.table(named: "class_Item") })
         XCTAssertThrowsError(try opened.beginWrite()) { error in
@@ -320,7 +324,7 @@ final class MirrorStepTests: MirrorTestCase {
         try change(opened, &random)
         try opened.close()
         XCTAssertThrowsError(try Mirror.promote(replica)) { XCTAssertEqual($0 as? MirrorError, .notAReplica(path: replica)) }
-        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) {
+        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())) {
             guard case MirrorError.notThisMirror(_, _, nil) = $0 else { return XCTFail("\($0)") }
         }
         XCTAssertNil(try Mirror.status(replica))
@@ -331,26 +335,26 @@ final class MirrorStepTests: MirrorTestCase {
     func testAReplicaThatSomebodyElseChangedIsNotReplacedByAnImage() throws {
         let store = try Store.open(source, options())
         try makeTable(store)
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         let other = try Store.open(replica, options { $0.writesToReplica = true })
         try other.write { _ = try $0.editor.createTable("class_Foreign") }
         try other.close()
-        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica)) {
+        XCTAssertThrowsError(try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())) {
             guard case MirrorError.diverged = $0 else { return XCTFail("\($0)") }
         }
-        XCTAssertNotNil(try ImmutableFile(path: replica).group.table(named: "class_Foreign"))
-        var force = Mirror.Options()
+        XCTAssertNotNil(try ImmutableFile(path: replica, key: TestKeys.usual).group.table(named: "class_Foreign"))
+        var force = usualMirrorOptions()
         force.force = true
         let aside = try XCTUnwrap(try Mirror.once(source: source, destination: replica, options: force).setAside)
-        XCTAssertNotNil(try ImmutableFile(path: aside).group.table(named: "class_Foreign"))
-        XCTAssertNil(try ImmutableFile(path: replica).group.table(named: "class_Foreign"))
+        XCTAssertNotNil(try ImmutableFile(path: aside, key: TestKeys.usual).group.table(named: "class_Foreign"))
+        XCTAssertNil(try ImmutableFile(path: replica, key: TestKeys.usual).group.table(named: "class_Foreign"))
         try store.close()
     }
 
     func testTheStateIsReadAsItWasWrittenAndDamageIsNamed() throws {
         let store = try Store.open(source, options())
         try makeTable(store)
-        _ = try Mirror.once(source: source, destination: replica)
+        _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
         let good = try state()
         XCTAssertEqual(try MirrorState(text: good.text, path: "x"), good)
         let lines = good.text.split(separator: "\n")

@@ -4,6 +4,17 @@ import SharedStore
 import TestSupport
 import XCTest
 
+/// What mirrors between files of tests need to know: the key that these may have (`TestKeys.usual`).
+func usualMirrorOptions() -> Mirror.Options {
+    var options = Mirror.Options()
+    options.sourceKey = TestKeys.usual
+    options.destinationKey = TestKeys.usual
+    return options
+}
+
+/// The same for `TestParticipant mirror`.
+let usualKeyArguments = TestKeys.usual == nil ? [] : ["key=test"]
+
 /// A source that changes at random, and the means to compare it with a replica.
 class MirrorTestCase: XCTestCase {
     lazy var scratch = ScratchDirectory("Mirror", inMemory: isInMemory)
@@ -12,12 +23,16 @@ class MirrorTestCase: XCTestCase {
     var source: String { scratch.file("a.realm") }
     var replica: String { scratch.file("b.realm") }
 
+    /// The key of source and replica.
+    var key: EncryptionKey? { TestKeys.usual }
+
     /// Sessions of files that nobody else opens sync nothing, for speed.
     var durability: Durability { .unsafe }
 
     func options(_ change: (inout StoreOptions) -> Void = { _ in }) -> StoreOptions {
         var options = StoreOptions()
         options.durability = durability
+        options.encryptionKey = key
         change(&options)
         return options
     }
@@ -70,7 +85,7 @@ class MirrorTestCase: XCTestCase {
     }
 
     func assertSound(_ path: String, _ text: String = "", file: StaticString = #filePath, line: UInt = #line) throws {
-        let report = try Verifier.verify(ImmutableFile(path: path))
+        let report = try Verifier.verify(ImmutableFile(path: path, key: key))
         XCTAssertTrue(
             report.isSound && report.findings.isEmpty, "\(text) \(report.findings.prefix(3).map(\.description))", file: file,
             line: line)
@@ -78,7 +93,7 @@ class MirrorTestCase: XCTestCase {
 
     /// Waits, at most some seconds, until `condition` holds; false where it does not.
     func eventually(_ seconds: Double = 12, _ condition: () throws -> Bool) rethrows -> Bool {
-        let limit = Date(timeIntervalSinceNow: seconds)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(seconds))
         while limit.timeIntervalSinceNow > 0 {
             if try condition() { return true }
             usleep(2000)

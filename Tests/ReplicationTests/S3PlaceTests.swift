@@ -95,7 +95,7 @@ final class S3PlaceTests: ArchiveTestCase {
         let status = try follow(place, archiveOptions { $0.keep = 50 }, commits: 80) { _ in try self.commit(store, &random) }
         XCTAssertEqual(status?.version, exports.keys.max())
         try store.close()
-        let reader = try ArchiveReader(place)
+        let reader = try ArchiveReader(place, key: key)
         let history = try reader.history()
         XCTAssertGreaterThanOrEqual(history.count, 50)
         for entry in history where entry.sequence % 7 == 0 { try assertRestores(reader, entry, verifies: false) }
@@ -147,7 +147,7 @@ final class S3PlaceTests: ArchiveTestCase {
         }
         XCTAssertTrue(refused)
         try store.close()
-        let reader = try ArchiveReader(place)
+        let reader = try ArchiveReader(place, key: key)
         let history = try reader.history()
         XCTAssertEqual(history.count, 21)
         for entry in history { try assertRestores(reader, entry, verifies: false) }

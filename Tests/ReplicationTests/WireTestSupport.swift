@@ -8,6 +8,8 @@ import XCTest
 /// A source here, a server on a thread of the test, and certificates for both.
 class WireTestCase: MirrorTestCase {
     override var durability: Durability { .full }
+    /// Whether a wire carries plain files or encrypted ones is asked by tests of its own.
+    override var key: EncryptionKey? { nil }
     var certificates: String { scratch.file("certs") }
     var root: String { scratch.file("root") }
     override var replica: String { root + "/b.realm" }
@@ -144,7 +146,7 @@ class ControlledThread: @unchecked Sendable {
     }
 
     func join(seconds: Double = 40) -> (any Error)? {
-        let limit = Date(timeIntervalSinceNow: seconds)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(seconds))
         condition.lock()
         defer { condition.unlock() }
         while !isOver {
@@ -174,7 +176,8 @@ final class RunThread: ControlledThread, @unchecked Sendable {
     func status() -> MirrorFollower.Status? {
         locked { picture = nil }
         ask(.status)
-        for _ in 0..<2000 {
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(4))
+        while limit.timeIntervalSinceNow > 0 {
             if let found = locked({ picture }) { return found }
             usleep(2000)
         }

@@ -13,8 +13,14 @@ final class FileNameTests: XCTestCase {
 
     override func setUpWithError() throws {
         for name in [path, link] { try? FileManager.default.removeItem(atPath: name) }
-        try FileManager.default.copyItem(atPath: Fixtures.core14 + "/relationships.realm", toPath: path)
+        try TestKeys.copy(Fixtures.core14 + "/relationships.realm", to: path)
         XCTAssertEqual(symlink("a.realm", link), 0)
+    }
+
+    private func open(_ path: String) throws -> Store {
+        var options = StoreOptions()
+        options.encryptionKey = TestKeys.usual
+        return try Store.open(path, options)
     }
 
     private func mode() throws -> UInt16 {
@@ -24,7 +30,7 @@ final class FileNameTests: XCTestCase {
     private func isLink() -> Bool { (try? FileManager.default.destinationOfSymbolicLink(atPath: link)) == "a.realm" }
 
     func testAFileAndALinkToItHaveOneSession() throws {
-        let one = try Store.open(path), other = try Store.open(link)
+        let one = try open(path), other = try open(link)
         try one.write { try $0.editor.createTable("first").addColumn("n", .int) }
         try other.write { try $0.editor.createTable("second").addColumn("n", .int) }
         XCTAssertEqual(try one.newestVersion(), try other.newestVersion())
@@ -33,7 +39,7 @@ final class FileNameTests: XCTestCase {
         for store in [one, other] { try store.close() }
         let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path).filter { $0.hasPrefix("link.realm") }
         XCTAssertEqual(names, ["link.realm"])
-        let group = try ImmutableFile(path: path).group
+        let group = try ImmutableFile(path: path, key: TestKeys.usual).group
         XCTAssertNotNil(try group.table(named: "first"))
         XCTAssertNotNil(try group.table(named: "second"))
     }
@@ -41,28 +47,28 @@ final class FileNameTests: XCTestCase {
     func testALinkToNothingMakesTheFileItStandsForAndAChainOfLinksIsFollowed() throws {
         XCTAssertEqual(symlink(scratch.file("new.realm"), scratch.file("one")), 0)
         XCTAssertEqual(symlink("one", scratch.file("two")), 0)
-        try Store.open(scratch.file("two")).close()
+        try open(scratch.file("two")).close()
         XCTAssertTrue(FileManager.default.fileExists(atPath: scratch.file("new.realm.lock")))
         XCTAssertEqual(symlink("round", scratch.file("round")), 0)
-        XCTAssertThrowsError(try Store.open(scratch.file("round")))
+        XCTAssertThrowsError(try open(scratch.file("round")))
     }
 
     func testCompactionAndChangeOfKeyKeepTheLinkAndTheMode() throws {
         XCTAssertEqual(chmod(path, 0o600), 0)
-        let store = try Store.open(link)
+        let store = try open(link)
         XCTAssertTrue(try store.compact())
         try store.close()
         XCTAssertTrue(isLink())
         XCTAssertEqual(try mode(), 0o600)
-        let key = try EncryptionKey((0..<64).map { UInt8($0) })
-        try StoreFiles.changeKey(link, from: nil, to: key)
+        let key = try EncryptionKey((0..<64).map { UInt8($0 * 2) })
+        try StoreFiles.changeKey(link, from: TestKeys.usual, to: key)
         XCTAssertTrue(isLink())
         XCTAssertEqual(try mode(), 0o600)
         XCTAssertNotNil(try ImmutableFile(path: path, key: key))
     }
 
     func testDeletingByALinkDeletesBothNames() throws {
-        try Store.open(link).close()
+        try open(link).close()
         XCTAssertTrue(try StoreFiles.delete(link))
         XCTAssertFalse(FileManager.default.fileExists(atPath: path))
         XCTAssertFalse(isLink())

@@ -14,6 +14,7 @@ final class LookalikeStringTests: XCTestCase {
     private func store(_ scratch: ScratchDirectory, _ name: String = "a.realm") throws -> Store {
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = TestKeys.usual
         return try Store.open(scratch.file(name), options)
     }
 
@@ -75,7 +76,7 @@ final class LookalikeStringTests: XCTestCase {
                 }
             }
         }
-        let report = try Verifier.verify(ImmutableFile(path: scratch.file("a.realm")))
+        let report = try Verifier.verify(ImmutableFile(path: scratch.file("a.realm"), key: TestKeys.usual))
         XCTAssertTrue(report.isSound && report.findings.isEmpty, "\(report.findings)")
     }
 
@@ -136,7 +137,7 @@ final class LookalikeStringTests: XCTestCase {
                     }
                 }
             }
-            let report = try Verifier.verify(ImmutableFile(path: scratch.file("a.realm")))
+            let report = try Verifier.verify(ImmutableFile(path: scratch.file("a.realm"), key: TestKeys.usual))
             XCTAssertTrue(report.findings.isEmpty, "\(report.findings)")
         }
     }

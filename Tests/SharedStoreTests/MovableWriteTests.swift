@@ -78,7 +78,7 @@ class MovableWriteTests: XCTestCase {
         XCTAssertEqual(arrived.wait(timeout: .now() + .milliseconds(30)), .timedOut)
         XCTAssertThrowsError(try store.close(force: true), "a writer waits")
         _ = try first.commit()
-        XCTAssertEqual(arrived.wait(timeout: .now() + 10), .success)
+        XCTAssertEqual(arrived.wait(timeout: .now() + TestTime.limit(10)), .success)
         let transaction = try XCTUnwrap(turn.withLock { $0 }).begin()
         _ = try transaction.editor.createTable("class_A", kind: .topLevel)
         let version = try transaction.commit()
@@ -92,11 +92,11 @@ class MovableWriteTests: XCTestCase {
         for _ in 0..<10 {
             let arrived = DispatchSemaphore(value: 0)
             try store.requestWriteTurn { _ in arrived.signal() }
-            XCTAssertEqual(arrived.wait(timeout: .now() + 10), .success)
+            XCTAssertEqual(arrived.wait(timeout: .now() + TestTime.limit(10)), .success)
             try store.beginWrite().rollback()
         }
         // The last turn is given up by a thread of the store's, which may be at it still.
-        let limit = Date(timeIntervalSinceNow: 10)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(10))
         while (try? store.close()) == nil && limit.timeIntervalSinceNow > 0 { usleep(100) }
         XCTAssertThrowsError(try store.beginRead(), "it is closed")
     }

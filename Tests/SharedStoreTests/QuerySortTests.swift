@@ -36,6 +36,7 @@ final class QuerySortTests: XCTestCase {
         var random = SplitMix(seed: seed)
         var options = StoreOptions()
         options.durability = .unsafe
+        options.encryptionKey = TestKeys.usual
         let store = try Store.open(scratch.file("sorted-\(count).realm"), options)
         var values: [[Mixed]] = []
         try store.write { transaction in

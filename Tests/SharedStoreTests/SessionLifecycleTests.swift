@@ -226,7 +226,7 @@ class SessionLifecycleTests: XCTestCase {
         ours.release(lock)
         peer.resume()
         XCTAssertEqual(peer.ask("unlock control"), "ok")
-        let limit = Deadline.after(.seconds(20))
+        let limit = Deadline.after(.seconds(TestTime.limit(20)))
         while peer.ask("counts") != "ok participants=1 latest=1 tickets=0/0" && !limit.hasPassed { usleep(10_000) }
         XCTAssertEqual(peer.ask("counts"), "ok participants=1 latest=1 tickets=0/0")
     }
@@ -263,7 +263,7 @@ class SessionLifecycleTests: XCTestCase {
         XCTAssertEqual(ours.lockFile.sessionMark, 0, "alone, the lock file has nothing that others do not write")
         // Other software joins, of which we are not told.
         ours.lockFile.participantCount += 1
-        let limit = Deadline.after(.seconds(20))
+        let limit = Deadline.after(.seconds(TestTime.limit(20)))
         while ours.lockFile.sessionMark == 0 && !limit.hasPassed { usleep(5000) }
         XCTAssertNotEqual(ours.lockFile.sessionMark, 0)
         ours.lockFile.participantCount -= 1

@@ -315,7 +315,7 @@ class SessionParticipantTests: XCTestCase {
         XCTAssertEqual(process.ask("lock control"), "ok clean")
         process.kill()
         // The watchdog does it without anybody asking.
-        let limit = Deadline.after(.seconds(10))
+        let limit = Deadline.after(.seconds(TestTime.limit(10)))
         while anchor.lockFile.word(of: .control) & LockHolder.ownerDiedBit != 0 && !limit.hasPassed { usleep(1000) }
         XCTAssertEqual(anchor.lockFile.word(of: .control) & LockHolder.ownerDiedBit, 0)
         let opener = try TestProcess(key: key)

@@ -21,7 +21,7 @@ class SessionQueueTests: XCTestCase {
     }
 
     private func publish(_ participant: Participant) throws -> UInt64 {
-        let deadline = Deadline.after(.seconds(20))
+        let deadline = Deadline.after(.seconds(TestTime.limit(20)))
         _ = try participant.writeQueue.acquire(deadline)
         defer { participant.writeQueue.release() }
         let base = try participant.acquireNewest(.live)

@@ -28,7 +28,7 @@ class SessionRegisterTests: XCTestCase {
     private func registerFiles() -> [String] { ParticipantRegister.filePaths(SessionPaths(path)) }
 
     private func wait(_ what: String, until isTrue: () throws -> Bool) rethrows {
-        let limit = Deadline.after(.seconds(20))
+        let limit = Deadline.after(.seconds(TestTime.limit(20)))
         while try !isTrue() {
             if limit.hasPassed { return XCTFail("\(what) did not happen") }
             usleep(2000)

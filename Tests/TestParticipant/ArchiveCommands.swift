@@ -4,13 +4,13 @@ import Replication
 import SharedStore
 import SystemCalls
 
-/// `TestParticipant archive SOURCE FOLDER COMMITS SEED CALL`: commits to SOURCE and archives each version into FOLDER, with whole
-/// images, merging and retention on the way; dies before its CALL-th system call that has to do with the folder.
+/// `TestParticipant archive SOURCE FOLDER COMMITS SEED CALL [key=test]`: commits to SOURCE and archives each version into FOLDER,
+/// with whole images, merging and retention on the way; dies before its CALL-th system call that has to do with the folder.
 ///
 /// Says "committed VERSION DIGEST" of the export of each version before the archiver sees it, "archived" when the archiver has
 /// nothing left to do, and "done" at the end.
 func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
-    guard arguments.count == 5, let commits = Int(arguments[2]), let seed = UInt64(arguments[3]), let call = Int(arguments[4])
+    guard arguments.count >= 5, let commits = Int(arguments[2]), let seed = UInt64(arguments[3]), let call = Int(arguments[4])
     else { return 64 }
     let source = arguments[0], folder = arguments[1]
     #if DEBUG
@@ -23,8 +23,10 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
         return nil
     }
     #endif
+    let key = arguments.last == "key=test" ? try EncryptionKey((0..<64).map { UInt8($0) }) : nil
     var storeOptions = StoreOptions()
     storeOptions.durability = .unsafe
+    storeOptions.encryptionKey = key
     let store = try Store.open(source, storeOptions)
     var state = seed
     func random(_ limit: UInt64) -> UInt64 {
@@ -59,6 +61,7 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
     }
     var options = Archive.Options()
     options.pinGrace = .zero
+    options.key = key
     options.keep = 8
     options.snapshotInterval = .zero
     var done = 0

@@ -4,7 +4,8 @@ import Replication
 import SharedStore
 
 /// `TestParticipant mirror SOURCE DEST [force] [kill-at=POINT[:N]] [stop-at=POINT] [grace=SECONDS] [certs=DIR,NAME] [key=BYTE]`:
-/// follows SOURCE until its input ends or says "stop". One of the two may be at a server.
+/// follows SOURCE until its input ends or says "stop". One of the two may be at a server. With key=test both have the key of
+/// `TestSupport/TestKeys.swift`.
 ///
 /// `TestParticipant serve ROOT certs=DIR,NAME [listen=ADDR] [clients=FILE] [kill-at=POINT[:N]]`: serves, after "listening ADDR".
 ///
@@ -21,8 +22,12 @@ func runMirrorCommand(_ arguments: [String]) throws -> Int32 {
         switch pair[0] {
         case "force": options.force = true
         case "key":
-            guard let byte = UInt8(pair[1]) else { return 64 }
-            options.sourceKey = try EncryptionKey([UInt8](repeating: byte, count: 64))
+            if pair[1] == "test" {
+                options.sourceKey = try EncryptionKey((0..<64).map { UInt8($0) })
+            } else {
+                guard let byte = UInt8(pair[1]) else { return 64 }
+                options.sourceKey = try EncryptionKey([UInt8](repeating: byte, count: 64))
+            }
             options.destinationKey = options.sourceKey
         case "grace": options.pinGrace = .seconds(Int(pair[1]) ?? 0)
         case "certs": wire.tls = tlsSettings(pair[1])

@@ -21,6 +21,8 @@ import RealmSwiftTestModels
     var configuration = Realm.Configuration(
         fileURL: URL(fileURLWithPath: arguments[1]), objectTypes: [Dog.self, Person.self, Address.self, Country.self])
     func use(_ key: String) { configuration.encryptionKey = bytes(key) }
+    // As the test that started it (`TestSupport/TestKeys.swift`).
+    if getenv("REALM_TEST_ENCRYPTED") != nil { configuration.encryptionKey = Data((0..<64).map { UInt8($0) }) }
     switch arguments[0] {
     case "add" where arguments.count >= 3:
         if arguments.count > 3 { use(arguments[3]) }

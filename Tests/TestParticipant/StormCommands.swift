@@ -8,11 +8,13 @@ import SystemCalls
 /// what was acknowledged: `ack VALUE`, or what took long: `slow WHAT MILLISECONDS`, or what is wrong: `wrong TEXT`.
 func runStormCommand(_ arguments: [String]) throws -> Int32 {
     guard arguments.count >= 3, let number = Int64(arguments[1]), let seed = UInt64(arguments[2]) else {
-        FileHandle.standardError.write(Data("usage: storm FILE NUMBER SEED [KEYBYTE]\n".utf8))
+        FileHandle.standardError.write(Data("usage: storm FILE NUMBER SEED [KEYBYTE|key=test]\n".utf8))
         return 64
     }
     var storm = Storm(path: arguments[0], number: number, seed: seed)
-    if arguments.count > 3, let byte = UInt8(arguments[3]) {
+    if arguments.last == "key=test" {
+        storm.options.encryptionKey = try EncryptionKey((0..<64).map { UInt8($0) })
+    } else if arguments.count > 3, let byte = UInt8(arguments[3]) {
         storm.options.encryptionKey = try EncryptionKey([UInt8](repeating: byte, count: 64))
     }
     while true { try storm.session() }

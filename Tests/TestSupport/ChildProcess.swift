@@ -84,9 +84,9 @@ public final class ChildProcess: @unchecked Sendable {
         return body()
     }
 
-    /// Waits until `body` gives something other than nil; nil after `seconds`.
+    /// Waits until `body` gives something other than nil; nil after `seconds`, a limit of `TestTime`.
     private func wait<T>(seconds: Double, _ body: () -> T?) -> T? {
-        let limit = Date(timeIntervalSinceNow: seconds)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(seconds))
         condition.lock()
         defer { condition.unlock() }
         while true {

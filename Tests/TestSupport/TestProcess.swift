@@ -14,7 +14,7 @@ public final class TestProcess {
     private var buffer: [UInt8] = []
     private var exitCode: Int32?
 
-    /// How long an answer, or an end, may take before the test gives up on the process.
+    /// How long an answer, or an end, may take before the test gives up on the process: a limit of `TestTime`.
     public static let answerSecondsMax = 20.0
 
     /// The executable, in the build products directory beside the tests.
@@ -65,7 +65,7 @@ public final class TestProcess {
 
     /// The next line of the process, nil when it has ended or takes too long.
     public func line(within seconds: Double = answerSecondsMax) -> String? {
-        let limit = Date().addingTimeInterval(seconds)
+        let limit = Date().addingTimeInterval(TestTime.limit(seconds))
         while true {
             if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
                 let line = String(decoding: buffer[..<end], as: UTF8.self)
@@ -117,7 +117,7 @@ public final class TestProcess {
     /// Waits for the end; the exit code, or minus the signal that killed it, or 1000 where it does not end.
     @discardableResult
     public func waitUntilGone() -> Int32 {
-        let limit = Date().addingTimeInterval(TestProcess.answerSecondsMax)
+        let limit = Date().addingTimeInterval(TestTime.limit(TestProcess.answerSecondsMax))
         while exitCode == nil {
             reap(WNOHANG)
             if exitCode == nil {

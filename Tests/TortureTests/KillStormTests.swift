@@ -89,7 +89,7 @@ final class KillStormTests: XCTestCase {
     /// What the dead held: their places in the session, the versions they read, and the space of these. Only a kill between
     /// raising a count and noting whose it is, two stores, leaves the count for the rest of the session.
     private func assertAllIsGivenBack(_ store: Store) throws {
-        let limit = Date(timeIntervalSinceNow: 20)
+        let limit = Date(timeIntervalSinceNow: TestTime.limit(20))
         func held() throws -> (participants: Int, versions: Int) {
             let status = try XCTUnwrap(store.status())
             return (
@@ -126,7 +126,7 @@ final class KillStormTests: XCTestCase {
     func testKilledProcessesLeaveAConsistentFileAndNobodyWaiting() throws {
         try storm(
             processes: longSeconds == nil ? 6 : 20, seconds: longSeconds ?? 6,
-            seed: longSeconds == nil ? 4711 : UInt64.random(in: 0...UInt64.max))
+            seed: longSeconds == nil ? 4711 : UInt64.random(in: 0...UInt64.max), keyByte: TestKeys.usual == nil ? nil : 8)
     }
 
     func testTheSameWithAnEncryptedFile() throws {

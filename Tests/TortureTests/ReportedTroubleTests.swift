@@ -171,7 +171,7 @@ class ReportedTroubleTests: XCTestCase {
             if waits && call.name == "pwrite64" && call.path.hasSuffix(".tmp_compaction_space") {
                 waits = false
                 begun.signal()
-                _ = mayGoOn.wait(timeout: .now() + 20)
+                _ = mayGoOn.wait(timeout: .now() + TestTime.limit(20))
             }
             return nil
         }
@@ -179,12 +179,12 @@ class ReportedTroubleTests: XCTestCase {
             isCompacted = (try? large.compact()) ?? false
             done.signal()
         }
-        XCTAssertEqual(begun.wait(timeout: .now() + 20), .success)
+        XCTAssertEqual(begun.wait(timeout: .now() + TestTime.limit(20)), .success)
         let other = try Store.open(scratch.file("other.realm"), options())
         try makeTable(other)
         try other.close()
         mayGoOn.signal()
-        XCTAssertEqual(done.wait(timeout: .now() + 20), .success)
+        XCTAssertEqual(done.wait(timeout: .now() + TestTime.limit(20)), .success)
         XCTAssertTrue(isCompacted)
         try large.close()
         #endif

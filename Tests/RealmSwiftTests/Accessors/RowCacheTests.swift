@@ -317,7 +317,9 @@ class AccessorTestCase: XCTestCase {
     func realm() throws -> Realm {
         let types: [ObjectBase.Type] = [Part.self, MarkedPart.self, CountedPart.self, Vehicle.self, Truck.self, Ticket.self]
         return try Realm(
-            configuration: Realm.Configuration(fileURL: URL(fileURLWithPath: scratch.file("parts.realm")), objectTypes: types))
+            configuration: Realm.Configuration(
+                fileURL: URL(fileURLWithPath: scratch.file("parts.realm")), encryptionKey: TestKeys.usualData, objectTypes: types)
+        )
     }
 
     func realmWithParts(_ count: Int) throws -> Realm {

@@ -270,7 +270,7 @@ final class FileFeatureTests: FileTestCase {
             XCTAssertEqual(try? result.get().objects(Dog.self).count, 1)
             done.signal()
         }
-        XCTAssertEqual(done.wait(timeout: .now() + 10), .success)
+        XCTAssertEqual(done.wait(timeout: .now() + TestTime.limit(10)), .success)
         var isCalled = false
         Realm.asyncOpen(configuration: configuration) { result in
             XCTAssertTrue(Thread.isMainThread)

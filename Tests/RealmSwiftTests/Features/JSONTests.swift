@@ -1,6 +1,7 @@
 import Foundation
 import RealmSwift
 import RealmSwiftTestModels
+import TestSupport
 import XCTest
 
 /// Data of web services.
@@ -70,7 +71,7 @@ final class JSONTests: RealmTestCase {
             }
             done.fulfill()
         }
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         kept.refresh()
         XCTAssertEqual(kept.objects(Venue.self).count, 2)
     }

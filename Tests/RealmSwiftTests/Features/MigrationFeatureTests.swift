@@ -114,7 +114,8 @@ final class MigrationFeatureTests: FileTestCase {
     private func configuration(_ version: UInt64, _ types: [ObjectBase.Type], _ block: MigrationBlock? = nil)
         -> Realm.Configuration
     {
-        Realm.Configuration(fileURL: url(), schemaVersion: version, migrationBlock: block, objectTypes: types)
+        Realm.Configuration(
+            fileURL: url(), encryptionKey: TestKeys.usualData, schemaVersion: version, migrationBlock: block, objectTypes: types)
     }
 
     /// Two persons with first and last names, at version 1.
@@ -267,9 +268,10 @@ final class MigrationFeatureTests: FileTestCase {
         guard let older = Fixtures.older else { throw XCTSkip("the shared folder of given files is not there") }
         for version in 0...5 {
             let name = "v\(version).realm"
-            try FileManager.default.copyItem(atPath: "\(older)/migration-default-v\(version).realm", toPath: scratch.file(name))
-            var configuration = Realm.Configuration(fileURL: url(name), objectTypes: Newest.types)
-            XCTAssertEqual(try schemaVersionAtURL(url(name)), UInt64(version))
+            try TestKeys.copy("\(older)/migration-default-v\(version).realm", to: scratch.file(name))
+            var configuration = Realm.Configuration(
+                fileURL: url(name), encryptionKey: TestKeys.usualData, objectTypes: Newest.types)
+            XCTAssertEqual(try schemaVersionAtURL(url(name), encryptionKey: TestKeys.usualData), UInt64(version))
             configuration.schemaVersion = 5
             let calls = Mutex<[UInt64]>([])
             configuration.migrationBlock = { migration, oldVersion in

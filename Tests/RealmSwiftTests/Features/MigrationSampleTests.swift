@@ -34,7 +34,9 @@ final class MigrationSampleTests: XCTestCase {
 
     private func makeFile(_ version: UInt64, _ types: [ObjectBase.Type], _ url: URL, _ fill: (Realm) -> Void) throws {
         try autoreleasepool {
-            let realm = try Realm(configuration: Realm.Configuration(fileURL: url, schemaVersion: version, objectTypes: types))
+            let realm = try Realm(
+                configuration: Realm.Configuration(
+                    fileURL: url, encryptionKey: TestKeys.usualData, schemaVersion: version, objectTypes: types))
             try realm.write { fill(realm) }
         }
     }
@@ -70,7 +72,7 @@ final class MigrationSampleTests: XCTestCase {
         for version in 0...4 {
             let calls = Calls()
             let configuration = Realm.Configuration(
-                fileURL: url(version), schemaVersion: MigrationSampleTests.newest,
+                fileURL: url(version), encryptionKey: TestKeys.usualData, schemaVersion: MigrationSampleTests.newest,
                 migrationBlock: { migration, oldVersion in
                     calls.versions.append(oldVersion)
                     MigrationSampleTests.migrate(migration, oldVersion)

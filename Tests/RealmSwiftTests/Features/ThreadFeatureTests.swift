@@ -50,7 +50,7 @@ final class ThreadFeatureTests: FileTestCase {
                     done.signal()
                 })
         }
-        XCTAssertEqual(done.wait(timeout: .now() + 10), .success)
+        XCTAssertEqual(done.wait(timeout: .now() + TestTime.limit(10)), .success)
     }
 
     func testF287_asynchronousWritesKeepTheRealmBusyUntilTheyAreOnTheDisk() throws {

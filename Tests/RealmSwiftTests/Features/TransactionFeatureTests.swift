@@ -97,7 +97,7 @@ final class TransactionFeatureTests: RealmTestCase {
             }
             done.fulfill()
         }
-        wait(for: [begun], timeout: 10)
+        wait(for: [begun], timeout: TestTime.limit(10))
         // A reader sees the version before, and is not held up.
         XCTAssertEqual(realm.objects(Dog.self)[0].age, 0)
         release.signal()
@@ -106,7 +106,7 @@ final class TransactionFeatureTests: RealmTestCase {
             XCTAssertEqual(realm.objects(Dog.self)[0].age, 1)
             realm.objects(Dog.self)[0].age += 1
         }
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         XCTAssertEqual(realm.objects(Dog.self)[0].age, 2)
     }
 

@@ -333,10 +333,13 @@ final class TypeFeatureTests: RealmTestCase {
             }
         }
         try autoreleasepool {
-            let realm = try Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [Before.Heat.self]))
+            let realm = try Realm(
+                configuration: Realm.Configuration(
+                    fileURL: url, encryptionKey: TestKeys.usualData, objectTypes: [Before.Heat.self]))
             try realm.write { realm.create(Before.Heat.self, value: ["value": 7.5]) }
         }
-        let realm = try Realm(configuration: Realm.Configuration(fileURL: url, objectTypes: [After.Heat.self]))
+        let realm = try Realm(
+            configuration: Realm.Configuration(fileURL: url, encryptionKey: TestKeys.usualData, objectTypes: [After.Heat.self]))
         XCTAssertEqual(realm.objects(After.Heat.self).first?.value, 7.5)
     }
 }

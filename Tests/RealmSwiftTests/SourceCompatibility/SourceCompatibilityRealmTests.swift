@@ -129,7 +129,7 @@ final class SourceCompatibilityRealmTests: XCTestCase {
             }
             opened.fulfill()
         }
-        wait(for: [opened, written], timeout: 10)
+        wait(for: [opened, written], timeout: TestTime.limit(10))
         task.cancel()
         let realm = try queue.sync { try Realm(configuration: configuration, queue: queue).objects(Book.self).count }
         XCTAssertEqual(realm, 1)
@@ -179,7 +179,7 @@ final class SourceCompatibilityRealmTests: XCTestCase {
             }
             done.fulfill()
         }
-        wait(for: [done], timeout: 10)
+        wait(for: [done], timeout: TestTime.limit(10))
         realm.refresh()
         XCTAssertEqual(book?.ratings.first, 4)
         XCTAssertTrue(references.0.isInvalidated)

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 @testable import SharedStore
 import SystemCalls
+import TestSupport
 import XCTest
 
 /// Random numbers that are the same in every run.
@@ -144,7 +145,7 @@ final class CommitHarness {
     }
 
     convenience init(path: String, durability: Durability = .unsafe) throws {
-        let file = try DatabaseFile.open(path, writable: true, create: true)
+        let file = try TestKeys.openFile(path, writable: true, create: true)
         try file.initialize(durability: durability)
         try self.init(file: file, durability: durability)
     }

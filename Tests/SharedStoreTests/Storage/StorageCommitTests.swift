@@ -56,7 +56,7 @@ final class StorageCommitTests: XCTestCase {
             if reopen && Int.random(in: 0..<50, using: &random) == 0 {
                 let roots = h.roots
                 h.file.close()
-                h = try CommitHarness(file: try DatabaseFile.open(path, writable: true), durability: durability)
+                h = try CommitHarness(file: try TestKeys.openFile(path, writable: true), durability: durability)
                 h.roots = roots
                 try h.checkModel()
             }
@@ -206,8 +206,8 @@ final class StorageCommitTests: XCTestCase {
         let scratch = ScratchDirectory()
         for name in ["many-versions", "big", "trees", "all-types", "compact-copy"] {
             let path = scratch.file(name + ".realm")
-            try FileManager.default.copyItem(atPath: Fixtures.core14 + "/\(name).realm", toPath: path)
-            let file = try DatabaseFile.open(path, writable: true)
+            try TestKeys.copy(Fixtures.core14 + "/\(name).realm", to: path)
+            let file = try TestKeys.openFile(path, writable: true)
             let inspection = try file.inspect()
             if inspection.isStreaming { try file.convertFromStreamingForm(inspection, durability: .full) }
             let h = try CommitHarness(file: file, durability: .full)

@@ -58,10 +58,10 @@ final class StorageEvacuationTests: XCTestCase {
         XCTAssertTrue(stages.contains("under way"), "\(stages)")
         // The physical size follows when the file is opened next.
         XCTAssertGreaterThanOrEqual(try h.file.backend.size(), full)
-        let file = try DatabaseFile.open(path, writable: true)
+        let file = try TestKeys.openFile(path, writable: true)
         XCTAssertTrue(try file.alignSize(try file.inspect()))
         XCTAssertLessThan(try file.backend.size(), full / 4)
-        let again = try CommitHarness(file: try DatabaseFile.open(path, writable: true))
+        let again = try CommitHarness(file: try TestKeys.openFile(path, writable: true))
         again.roots = h.roots
         try again.checkModel()
         for _ in 0..<5 {

@@ -44,7 +44,7 @@ final class StorageFaultTests: XCTestCase {
                     XCTAssertEqual(h.newest, before)
                     h.roots = roots
                     // What another process finds: version N, or N+1 where only the last sync was missing; whole in any case.
-                    let other = try DatabaseFile.open(path, writable: false)
+                    let other = try TestKeys.openFile(path, writable: false)
                     let found = try other.inspect().snapshot
                     XCTAssertTrue(found == before || found.version == before.version + 1)
                     XCTAssertTrue(try Census(try other.view(of: found)).checkTiling(found))
@@ -186,12 +186,12 @@ final class StorageFaultTests: XCTestCase {
         let rounds = try sweepFaults(code: EIO, selects: { names.insert($0.name).inserted || true }) { round -> String in
             path + "\(round)"
         } _: { path in
-            let file = try DatabaseFile.open(path, writable: true, create: true)
+            let file = try TestKeys.openFile(path, writable: true, create: true)
             try file.initialize(durability: .full)
             try file.pointHeader(to: 64, durability: .full)
         } check: { path, error in
             if let error { XCTAssertEqual((error as? SystemError)?.code, EIO) }
-            let header = try? DatabaseFile.open(path, writable: false).readHeader()
+            let header = try? TestKeys.openFile(path, writable: false).readHeader()
             XCTAssertTrue(header == nil || header?.mnemonic == 0 || header?.mnemonic == FileHeader.mnemonic)
         }
         XCTAssertGreaterThanOrEqual(rounds, 10)

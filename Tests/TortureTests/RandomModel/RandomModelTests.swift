@@ -69,8 +69,14 @@ final class RandomModelTests: XCTestCase {
         _ given: Given, _ scratch: ScratchDirectory, commits: Int, seed: UInt64, workMax: Int, _ trace: inout [String]
     ) throws -> String {
         let path = scratch.file("a.realm")
-        try FileManager.default.copyItem(atPath: given.path, toPath: path)
-        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        var given = given
+        if given.key == nil {
+            try TestKeys.copy(given.path, to: path)
+            given.key = TestKeys.usual
+        } else {
+            try FileManager.default.copyItem(atPath: given.path, toPath: path)
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        }
         let store = try Store.open(path, options(given.key))
         defer { try? store.close(force: true) }
         let reader = try store.beginRead()
