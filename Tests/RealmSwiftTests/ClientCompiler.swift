@@ -5,6 +5,13 @@ import XCTest
 /// Compiles programs that use the library as applications do, outside of the package.
 enum ClientCompiler {
     static let products = ChildProcess.products.path
+    /// What a program that is linked to the library needs where that is built for a sanitizer.
+    static let sanitizing: [String] =
+        switch TestTime.sanitizer {
+        case nil: []
+        case .address: ["-sanitize=address"]
+        case .thread: ["-sanitize=thread"]
+        }
 
     /// - Parameter arguments: for the compiler, besides where the library's modules are.
     /// - Throws: `XCTSkip` where there is no compiler in the path.

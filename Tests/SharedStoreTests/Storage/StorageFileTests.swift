@@ -151,10 +151,12 @@ final class StorageFileTests: XCTestCase {
         let descriptor = try SystemCalls.open(path, O_RDONLY)
         defer { SystemCalls.close(descriptor) }
         var files: [DatabaseFile] = []
-        for _ in 0..<5000 { files.append(try DatabaseFile(backend: SharedDescriptor(descriptor))) }
-        let view = try files[4999].view(of: Snapshot(version: 1, topRef: 0, logicalSize: 4096))
+        // The thread sanitizer leaves a program a few of the 128 terabytes of addresses.
+        let count = TestTime.sanitizer == .thread ? 500 : 5000
+        for _ in 0..<count { files.append(try DatabaseFile(backend: SharedDescriptor(descriptor))) }
+        let view = try files[count - 1].view(of: Snapshot(version: 1, topRef: 0, logicalSize: 4096))
         XCTAssertEqual(try view.memory.bytes(at: 24, length: 8).load(as: Int.self), 0)
-        XCTAssertLessThan(try mappingCount() - mappingsBefore, 5000 * 4)
+        XCTAssertLessThan(try mappingCount() - mappingsBefore, count * 4)
     }
 
     private func mappingCount() throws -> Int {
