@@ -287,11 +287,12 @@ final class ResultsCore: _Elements {
     private func objectSlowly(_ index: Int, _ wanted: ObjectBase.Type) -> ObjectBase {
         if query == nil, case .table(let key) = source, let type = session.type(key), type.makes(wanted) {
             let row = row(key, index)
-            return type.accessor(row, &spares)
+            return session.isFrozen ? type.makeAccessor(row) : type.accessor(row, &spares)
         }
         if case .keys(let table, let keys) = current(), let type = session.type(table), type.makes(wanted) {
             guard index >= 0 && index < keys.count else { outOfBounds(index, keys.count) }
             let row = session.isClosed ? nil : reading { try type.table()?.find(keys[index]) }
+            if session.isFrozen { return row.map { type.makeAccessor($0) } ?? type.makeAccessor(keys[index]) }
             return row.map { type.accessor($0, &spares) } ?? type.accessor(keys[index], &spares)
         }
         return super.object(index, as: wanted)

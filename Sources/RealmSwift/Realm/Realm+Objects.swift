@@ -142,9 +142,19 @@ extension Realm {
     public func object<Element: Object, KeyType>(ofType type: Element.Type, forPrimaryKey key: KeyType) -> Element? {
         let type = session.type(of: type)
         if KeyType.self == Int.self, let row = find(type, withUnsafeBytes(of: key) { $0.loadUnaligned(as: Int.self) }) {
-            return row.map { unsafeDowncast(type.accessor($0, &_reference.spares), to: Element.self) }
+            return row.map { unsafeDowncast(accessor(type, $0), to: Element.self) }
         }
-        return find(type, key).map { unsafeDowncast(type.accessor($0, &_reference.spares), to: Element.self) }
+        return find(type, key).map { unsafeDowncast(accessor(type, $0), to: Element.self) }
+    }
+
+    @inline(__always)
+    private func accessor(_ type: SessionType, _ row: ObjectRow) -> ObjectBase {
+        session.isFrozen ? type.makeAccessor(row) : type.accessor(row, &_reference.spares)
+    }
+
+    @inline(__always)
+    private func accessor(_ type: SessionType, _ key: ObjectKey) -> ObjectBase {
+        session.isFrozen ? type.makeAccessor(key) : type.accessor(key, &_reference.spares)
     }
 
     /// The row with an integer as its primary key. Nil where that has to be looked for in another way, `.some(nil)` where there

@@ -195,7 +195,9 @@ final class CollectionHandle: _Elements {
         guard index >= 0 && index < list.count else { outOfBounds(index, list.count) }
         return reading {
             let key = try link(index, list)
-            if let row = try target.table()?.find(key) { return target.accessor(row, &spares) }
+            let row = try target.table()?.find(key)
+            if session.isFrozen { return row.map { target.makeAccessor($0) } ?? target.makeAccessor(key) }
+            if let row { return target.accessor(row, &spares) }
             return target.accessor(key, &spares)
         }
     }

@@ -1,5 +1,6 @@
 internal import CShims
 internal import SharedStore
+import Synchronization
 
 /// What the accessors of one class need at every access, in one place that is not reference counted.
 ///
@@ -107,8 +108,9 @@ final class SessionType {
     private let positions: [ExactString: Int]
     /// Blocks of before an invalidation, kept since accessors may still point to them.
     private var oldBlocks: [UnsafeMutablePointer<TableBlock>] = []
-    /// An instance that others are copied from, see `makeAccessor`.
-    private var template: ObjectBase?
+    /// An instance that others are copied from, see `makeUnplaced`; we hold one reference to it. Several threads may make the
+    /// first accessor of a frozen session at once: the template that comes first is the one.
+    private let template = Atomic<UnsafeRawPointer?>(nil)
     private let metadata: UnsafeRawPointer?
     private let instanceSize: Int
     private let alignMask: Int
@@ -149,6 +151,7 @@ final class SessionType {
     }
 
     deinit {
+        forgetTemplate()
         for block in oldBlocks + [block] {
             block.pointee.kinds.deallocate()
             block.pointee.leaves.free()
@@ -244,7 +247,7 @@ final class SessionType {
         oldBlocks.append(block)
         block = UnsafeMutablePointer<TableBlock>.allocate(capacity: 1)
         block.initialize(to: SessionType.makeBlock(self, session))
-        template = nil
+        forgetTemplate()
     }
 
     /// The block of accessors that are invalid while the others live.
@@ -287,10 +290,17 @@ final class SessionType {
 
     @inline(never)
     private func newAccessor(_ row: ObjectRow, _ spares: inout SpareAccessors) -> ObjectBase {
+        let object = makeAccessor(row)
+        if canReuseAccessors { spares.keep(object) }
+        return object
+    }
+
+    /// An accessor for a row that was found. What frozen sessions have is asked by several threads at once, which may not share
+    /// `SpareAccessors`, not even empty ones.
+    func makeAccessor(_ row: ObjectRow) -> ObjectBase {
         let object = makeUnplaced()
         place(object, row)
         if info?.hasLegacyProperties == true { bindLegacyProperties(object) }
-        if canReuseAccessors { spares.keep(object) }
         return object
     }
 
@@ -320,13 +330,24 @@ final class SessionType {
         guard let info, let metadata else { return DynamicObject() }
         if !info.isTriviallyCopied { return makeByInitializer(info) }
         // The template holds nothing that is counted, so its bytes are a complete object.
-        return ModelRuntime.copy(template ?? makeTemplate(info), metadata, instanceSize, alignMask)
+        let template = template.load(ordering: .acquiring) ?? makeTemplate(info)
+        return Unmanaged<ObjectBase>.fromOpaque(template)._withUnsafeGuaranteedRef {
+            ModelRuntime.copy($0, metadata, instanceSize, alignMask)
+        }
     }
 
-    private func makeTemplate(_ info: ClassInfo) -> ObjectBase {
-        let object = makeByInitializer(info)
-        template = object
-        return object
+    @inline(never)
+    private func makeTemplate(_ info: ClassInfo) -> UnsafeRawPointer {
+        let made = Unmanaged.passRetained(makeByInitializer(info)), ours = UnsafeRawPointer(made.toOpaque())
+        let (isFirst, present) = template.compareExchange(expected: nil, desired: ours, ordering: .acquiringAndReleasing)
+        guard !isFirst, let present else { return ours }
+        made.release()
+        return present
+    }
+
+    private func forgetTemplate() {
+        guard let old = template.exchange(nil, ordering: .acquiringAndReleasing) else { return }
+        Unmanaged<ObjectBase>.fromOpaque(old).release()
     }
 
     private func makeByInitializer(_ info: ClassInfo) -> ObjectBase {

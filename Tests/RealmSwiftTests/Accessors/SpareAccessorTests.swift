@@ -1,5 +1,7 @@
 import Foundation
+import Glibc
 import RealmSwift
+import Synchronization
 import TestSupport
 import XCTest
 
@@ -207,5 +209,29 @@ final class SpareAccessorTests: AccessorTestCase {
             if frozen.value.count != 1000 || one.value.id != 999 || !one.value.isItself { failures.value[thread] += 1 }
         }
         XCTAssertEqual((0..<4).map { failures.value[$0] }, [0, 0, 0, 0])
+    }
+
+    /// Nobody has made an object of the frozen version before.
+    func testTheFirstObjectsOfAFrozenVersionAreMadeByManyThreadsAtOnce() throws {
+        let realm = try realmWithParts(64)
+        for round in 0..<40 {
+            try realm.write { realm.add(makePart(1000 + round)) }
+            let frozen = UnsafeSharing(realm.freeze()), all = UnsafeSharing(realm.objects(Part.self).freeze())
+            let sorted = UnsafeSharing(realm.objects(Part.self).sorted(byKeyPath: "id").freeze())
+            let arrived = Atomic(0), failures = Atomic(0)
+            DispatchQueue.concurrentPerform(iterations: 4) { thread in
+                // All begin at once, or as good as that where there are fewer processors.
+                arrived.add(1, ordering: .relaxed)
+                for _ in 0..<10_000 where arrived.load(ordering: .relaxed) < 4 { sched_yield() }
+                let parts = [
+                    all.value[thread], sorted.value[thread],
+                    frozen.value.object(ofType: Part.self, forPrimaryKey: thread) ?? Part(),
+                ]
+                for part in parts where part.id != thread || !part.isItself {
+                    failures.add(1, ordering: .relaxed)
+                }
+            }
+            XCTAssertEqual(failures.load(ordering: .relaxed), 0, "round \(round)")
+        }
     }
 }
