@@ -152,7 +152,8 @@ final class AsyncWriteTests: FileTestCase {
         }
         let alone = syncs(allowGrouping: false), grouped = syncs(allowGrouping: true)
         XCTAssertGreaterThanOrEqual(alone, 16)
-        XCTAssertLessThanOrEqual(grouped, 4, "alone they took \(alone)")
+        // A page of an encrypted file is written once between two syncs at most, and each commit writes the first.
+        XCTAssertLessThanOrEqual(grouped, TestKeys.usual == nil ? 4 : 20, "alone they took \(alone)")
         XCTAssertEqual(realm.objects(Dog.self).count, 33)
     }
 

@@ -162,13 +162,13 @@ private struct SchemaChangeCase {
     }
 
     private func export(_ path: String) throws -> ExactJSON {
-        try Self.normalized(ImmutableFile(path: path).group)
+        try Self.normalized(ImmutableFile(path: path, key: TestKeys.usual).group)
     }
 
     private static func export(_ bytes: Data, _ scratch: ScratchDirectory) throws -> ExactJSON {
         let path = scratch.file("before.realm")
         try bytes.write(to: URL(fileURLWithPath: path))
-        return try normalized(ImmutableFile(path: path).group)
+        return try normalized(ImmutableFile(path: path, key: TestKeys.usual).group)
     }
 
     private static func normalized(_ group: SharedStore.Group) throws -> ExactJSON {

@@ -134,7 +134,7 @@ final class MigrationFeatureTests: FileTestCase {
         for part in ["fullName", "firstName", "lastName"] {
             XCTAssertTrue(error?.localizedDescription.contains("Person.\(part)") ?? false, "\(String(describing: error))")
         }
-        XCTAssertEqual(try schemaVersionAtURL(url()), 1)
+        XCTAssertEqual(try schemaVersionAtURL(url(), encryptionKey: TestKeys.usualData), 1)
     }
 
     func testF372_F376_theBlockRunsOnceWithTheOldVersion() throws {
@@ -330,7 +330,7 @@ final class MigrationFeatureTests: FileTestCase {
             XCTAssertNil(persons[1].address, label)
             XCTAssertEqual(Set(realm.objects(Newest.Pet.self).map(\.name)), ["Marley", "Lassie", "Toto", "Slinkey"], label)
             XCTAssertTrue(realm.objects(Newest.Pet.self).allSatisfy { $0.kind == .dog }, label)
-            XCTAssertEqual(try schemaVersionAtURL(url(name)), 5, label)
+            XCTAssertEqual(try schemaVersionAtURL(url(name), encryptionKey: TestKeys.usualData), 5, label)
             XCTAssertEqual(calls.withLock { $0 }, version == 5 ? [] : [UInt64(version)], label)
         }
     }
@@ -403,7 +403,7 @@ final class MigrationFeatureTests: FileTestCase {
                     migration.enumerateObjects(ofType: "Person") { _, new in new!["id"] = 7 }
                 }))
         XCTAssertTrue(error?.localizedDescription.contains("Person.id") ?? false, "\(String(describing: error))")
-        XCTAssertEqual(try schemaVersionAtURL(url()), 1)
+        XCTAssertEqual(try schemaVersionAtURL(url(), encryptionKey: TestKeys.usualData), 1)
         do {
             let realm = try Realm(configuration: configuration(1, [Names.Person.self]))
             XCTAssertEqual(realm.objects(Names.Person.self).map(\.lastName), ["Doe", "Roe"])

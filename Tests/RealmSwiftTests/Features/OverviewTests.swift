@@ -119,7 +119,8 @@ final class OverviewTests: RealmTestCase {
         let realm = try Realm()
         try realm.write { realm.add(Dog(name: "Rex")) }
         XCTAssertEqual(try makeRealm().objects(Dog.self).count, 1)
-        XCTAssertEqual(Realm.Configuration.defaultConfiguration.inMemoryIdentifier, name)
+        XCTAssertEqual(Realm.Configuration.defaultConfiguration.inMemoryIdentifier, configuration().inMemoryIdentifier)
+        XCTAssertEqual(Realm.Configuration.defaultConfiguration.fileURL, configuration().fileURL)
     }
 
     func testF335_theDefaultFolderFollowsTheEnvironment() throws {
@@ -158,7 +159,12 @@ final class OverviewTests: RealmTestCase {
             try realm.write { realm.add(Dog(name: "Rex")) }
         }
         // Another process reads it.
-        let reader = try ChildProcess(product: "realm-sync", ["query", scratch.file("test.realm"), "Dog", "name == 'Rex'"])
+        var arguments = ["query", scratch.file("test.realm"), "Dog", "name == 'Rex'"]
+        if let key = TestKeys.usual {
+            try key.write(toNewFile: scratch.file("key"))
+            arguments += ["--key-file", scratch.file("key")]
+        }
+        let reader = try ChildProcess(product: "realm-sync", arguments)
         XCTAssertEqual(reader.waitForEnd(), 0)
         XCTAssertTrue(reader.output.contains("Rex"), reader.output + reader.errors)
     }
