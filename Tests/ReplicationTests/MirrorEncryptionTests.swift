@@ -113,7 +113,8 @@ final class MirrorEncryptionTests: MirrorTestCase {
         }
         let small = try peak(1), large = try peak(64)
         print("peak: \(small) KB for 1 MB, \(large) KB for 64 MB")
-        XCTAssertLessThan(large, small + 24 << 10)
+        // A sanitizer needs memory for each byte that it has seen.
+        if TestTime.sanitizer == nil { XCTAssertLessThan(large, small + 24 << 10) }
     }
 
     func testAWrongKeyIsRefusedAndNothingIsMade() throws {
