@@ -61,10 +61,12 @@ final class MirrorOnceTests: XCTestCase {
         let scratch = ScratchDirectory()
         let source = try copyOfGiven("relationships.realm", scratch), copy = scratch.file("copy.realm")
         _ = try Mirror.once(source: source, destination: copy, options: usualMirrorOptions())
-        var reading = StoreOptions()
+        var writing = StoreOptions()
+        writing.encryptionKey = TestKeys.usual
+        var reading = writing
         reading.access = .readOnly
         let reader = try Store.open(copy, reading)
-        let writer = try Store.open(source, options())
+        let writer = try Store.open(source, writing)
         try writer.write { try $0.editor.setSchemaVersion(77) }
         let transaction = try reader.beginRead()
         XCTAssertThrowsError(try Mirror.once(source: source, destination: copy, options: usualMirrorOptions()))

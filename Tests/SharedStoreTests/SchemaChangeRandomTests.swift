@@ -313,7 +313,7 @@ final class SchemaChangeRandomTests: XCTestCase {
             let path = scratch.file("a.realm")
             let name = older + "/migration-default-v\(version)"
             // The file itself has an older format, and is brought to the present one when it is opened.
-            if !isImported { try FileManager.default.copyItem(atPath: name + ".realm", toPath: path) }
+            if !isImported { try TestKeys.copy(name + ".realm", to: path) }
             let store = try Store.open(path, Self.options())
             let json = Array(try Data(contentsOf: URL(fileURLWithPath: name + ".json")))
             if isImported {
