@@ -144,8 +144,11 @@ final class CommitHarness {
         work = try WorkingMemory(file: file, base: newest)
     }
 
-    convenience init(path: String, durability: Durability = .unsafe) throws {
-        let file = try TestKeys.openFile(path, writable: true, create: true)
+    convenience init(path: String, durability: Durability = .unsafe, isPlain: Bool = false) throws {
+        let file =
+            isPlain
+            ? try DatabaseFile.open(path, writable: true, create: true)
+            : try TestKeys.openFile(path, writable: true, create: true)
         try file.initialize(durability: durability)
         try self.init(file: file, durability: durability)
     }

@@ -6,10 +6,11 @@ import XCTest
 
 /// System calls that fail, and power cuts, at every step of a commit.
 final class StorageFaultTests: XCTestCase {
+    /// - Parameter isPlain: whatever the other files are; for tests that count calls, or look at what each of them writes.
     private func smallDatabase(
-        _ path: String, _ random: inout StorageRandom, durability: Durability = .full
+        _ path: String, _ random: inout StorageRandom, durability: Durability = .full, isPlain: Bool = false
     ) throws -> CommitHarness {
-        let h = try CommitHarness(path: path, durability: durability)
+        let h = try CommitHarness(path: path, durability: durability, isPlain: isPlain)
         for _ in 0..<3 { try h.randomCommit(&random) }
         return h
     }
@@ -99,7 +100,7 @@ final class StorageFaultTests: XCTestCase {
         // A second process sees the whole size preallocated at once, the call is made for the new part: counted by its argument.
         let scratch = ScratchDirectory()
         var random = StorageRandom(8)
-        let h = try smallDatabase(scratch.file("g.realm"), &random)
+        let h = try smallDatabase(scratch.file("g.realm"), &random, isPlain: true)
         var sizes: [Int] = []
         SystemCallInterception.hook = {
             if $0.name == "fallocate" { sizes.append($0.offset) }
@@ -115,7 +116,7 @@ final class StorageFaultTests: XCTestCase {
         let scratch = ScratchDirectory()
         var random = StorageRandom(2)
         let path = scratch.file("c.realm")
-        let h = try smallDatabase(path, &random)
+        let h = try smallDatabase(path, &random, isPlain: true)
         h.roots[8] = ModelNode(bytes: [1])
         for _ in 0..<4 { try h.commitModel([8]) }
         var names: [String] = []
@@ -131,7 +132,7 @@ final class StorageFaultTests: XCTestCase {
     func testAnUnsyncedCommitMakesNoSystemCall() throws {
         let scratch = ScratchDirectory()
         var random = StorageRandom(2)
-        let h = try smallDatabase(scratch.file("c.realm"), &random, durability: .unsafe)
+        let h = try smallDatabase(scratch.file("c.realm"), &random, durability: .unsafe, isPlain: true)
         h.roots[8] = ModelNode(bytes: [1])
         for _ in 0..<4 { try h.commitModel([8]) }
         var names: [String] = []
@@ -186,12 +187,12 @@ final class StorageFaultTests: XCTestCase {
         let rounds = try sweepFaults(code: EIO, selects: { names.insert($0.name).inserted || true }) { round -> String in
             path + "\(round)"
         } _: { path in
-            let file = try TestKeys.openFile(path, writable: true, create: true)
+            let file = try DatabaseFile.open(path, writable: true, create: true)
             try file.initialize(durability: .full)
             try file.pointHeader(to: 64, durability: .full)
         } check: { path, error in
             if let error { XCTAssertEqual((error as? SystemError)?.code, EIO) }
-            let header = try? TestKeys.openFile(path, writable: false).readHeader()
+            let header = try? DatabaseFile.open(path, writable: false).readHeader()
             XCTAssertTrue(header == nil || header?.mnemonic == 0 || header?.mnemonic == FileHeader.mnemonic)
         }
         XCTAssertGreaterThanOrEqual(rounds, 10)
@@ -216,7 +217,7 @@ final class StorageFaultTests: XCTestCase {
         let scratch = ScratchDirectory()
         var random = StorageRandom(6)
         let path = scratch.file("p.realm")
-        let h = try smallDatabase(path, &random)
+        let h = try smallDatabase(path, &random, isPlain: true)
         var contents: [UInt64: Data] = [h.newest.version: try content(h.file, h.newest)]
         let recorder = PowerCutRecorder(path: path, initial: [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))))
         recorder.mark(Int(h.newest.version))
@@ -274,7 +275,7 @@ final class StorageFaultTests: XCTestCase {
     func testPowerCutsDuringAnEvacuation() throws {
         let scratch = ScratchDirectory()
         let path = scratch.file("e.realm")
-        let h = try CommitHarness(path: path, durability: .full)
+        let h = try CommitHarness(path: path, durability: .full, isPlain: true)
         h.roots[0] = ModelNode(bytes: [1])
         var random = StorageRandom(1)
         h.roots[1] = ModelNode(elements: (0..<1200).map { _ in .child(.filled(1000, &random)) })
