@@ -8,6 +8,8 @@ import XCTest
 /// Files of older formats become files of the present one, whoever opens them, and nothing is lost on the way.
 final class FormatUpgradeTests: XCTestCase {
     private var scratch: ScratchDirectory!
+    /// Of all files; nil in tests that change bytes of a file.
+    private var key = TestKeys.usual
 
     override func setUp() { scratch = ScratchDirectory("upgrade") }
     override func tearDown() { scratch = nil }
@@ -21,9 +23,13 @@ final class FormatUpgradeTests: XCTestCase {
     private func copy(_ name: String, as copyName: String? = nil) throws -> Given {
         let (folder, _) = try GivenFiles.older()
         let path = scratch.file((copyName ?? name) + ".realm")
-        try FileManager.default.copyItem(atPath: folder + "/\(name).realm", toPath: path)
+        if key == nil {
+            try FileManager.default.copyItem(atPath: folder + "/\(name).realm", toPath: path)
+        } else {
+            try TestKeys.copy(folder + "/\(name).realm", to: path)
+        }
         let json = try ExactJSON(parsing: Data(contentsOf: URL(fileURLWithPath: folder + "/\(name).json")))
-        return Given(name: name, path: path, json: json, format: try ImmutableFile(path: path).layout.format)
+        return Given(name: name, path: path, json: json, format: try ImmutableFile(path: path, key: key).layout.format)
     }
 
     private func all() throws -> [Given] {
@@ -34,6 +40,7 @@ final class FormatUpgradeTests: XCTestCase {
     private func open(_ path: String, _ change: (inout StoreOptions) -> Void = { _ in }) throws -> Store {
         var options = StoreOptions()
         options.createsFile = false
+        options.encryptionKey = key
         change(&options)
         return try Store.open(path, options)
     }
@@ -41,7 +48,7 @@ final class FormatUpgradeTests: XCTestCase {
     private func assertIsUpgraded(
         _ path: String, _ given: Given, _ message: String = "", key: EncryptionKey? = nil, line: UInt = #line
     ) throws {
-        let file = try ImmutableFile(path: path, key: key)
+        let file = try ImmutableFile(path: path, key: key ?? self.key)
         XCTAssertEqual(file.layout.format, 24, "\(given.name) \(message)", line: line)
         let difference = try ExactJSON(parsing: JSONExporter.text(file.group)).firstDifference(given.json)
         XCTAssertNil(difference, "\(given.name) \(message): ours and the given value: \(difference ?? "")", line: line)
@@ -78,6 +85,7 @@ final class FormatUpgradeTests: XCTestCase {
 
     /// No file of format 21 is given; it differs from 22 in what primary keys have, and this file has none without an index.
     func testAFileOfFormat21IsUpgradedToo() throws {
+        key = nil
         let given = try copy("upgrade_1000_22")
         var data = try bytes(given.path)
         data[20] = 21
@@ -116,6 +124,7 @@ final class FormatUpgradeTests: XCTestCase {
     }
 
     func testAFormatTooOldIsRefusedWithTheNameOfTheReleasesThatCanUpgradeIt() throws {
+        key = nil
         let given = try copy("migration-default-v0")
         var data = try bytes(given.path)
         data[20] = 9
@@ -128,6 +137,7 @@ final class FormatUpgradeTests: XCTestCase {
     }
 
     func testAFileOfASyncClientIsRefusedAndNoBackupIsMade() throws {
+        key = nil
         let (folder, _) = try GivenFiles.older()
         let path = scratch.file("sync.realm")
         try FileManager.default.copyItem(atPath: folder + "/sync-client-history-refuse.realm", toPath: path)
@@ -161,6 +171,7 @@ final class FormatUpgradeTests: XCTestCase {
     }
 
     func testAFileOfAFormatFromTheFutureIsReplacedByTheBackup() throws {
+        key = nil
         let given = try copy("upgrade_1000_22")
         try open(given.path).close()
         var data = try bytes(given.path)
@@ -203,6 +214,7 @@ final class FormatUpgradeTests: XCTestCase {
     // MARK: Encrypted
 
     func testAnEncryptedFileIsUpgradedAndItsBackupIsCiphertext() throws {
+        key = nil
         for name in ["migration-default-v5", "downgrade_asymmetric"] {
             let given = try copy(name), path = scratch.file("\(name)-encrypted.realm"),
                 key = try EncryptionKey(Data((0..<64).map { UInt8($0) }))
@@ -223,7 +235,7 @@ final class FormatUpgradeTests: XCTestCase {
     // MARK: Several processes
 
     func testEightProcessesThatOpenAnOlderFileAtOnceUpgradeItOnce() throws {
-        let processes = try (0..<8).map { _ in try TestProcess() }
+        let processes = try (0..<8).map { _ in try TestProcess(key: key) }
         for name in [
             "upgrade_1000_22", "upgrade_1000_23", "upgrade_11", "upgrade_20", "sync-metadata-v6", "downgrade_asymmetric",
             "file-format-version-10",
@@ -232,7 +244,7 @@ final class FormatUpgradeTests: XCTestCase {
             for process in processes { process.send("ledger-open \(given.path)") }
             for process in processes { XCTAssertEqual(process.line(), "ok", name) }
             let member = try open(given.path)
-            let expected = try ImmutableFile(path: given.backup).group.version() + 1
+            let expected = try ImmutableFile(path: given.backup, key: key).group.version() + 1
             XCTAssertEqual(try member.newestVersion(), expected, "\(name): one commit and no more")
             try member.close()
             for process in processes { XCTAssertEqual(process.ask("ledger-close"), "ok", name) }
@@ -250,10 +262,10 @@ final class FormatUpgradeTests: XCTestCase {
     func testAProcessKilledOnTheWayLeavesAFileThatTheNextOneUpgrades() throws {
         for point in Self.killPoints {
             let given = try copy("upgrade_1000_22", as: "killed-at-\(point)"), original = try bytes(given.path)
-            let victim = try TestProcess()
+            let victim = try TestProcess(key: key)
             victim.ask("kill-at \(point)")
             XCTAssertEqual(victim.ask("ledger-open \(given.path)"), "gone", point)
-            let left = try ImmutableFile(path: given.path)
+            let left = try ImmutableFile(path: given.path, key: key)
             if left.layout.format == 24 {
                 try assertIsUpgraded(given.path, given, point)
             } else {
@@ -269,6 +281,7 @@ final class FormatUpgradeTests: XCTestCase {
     /// The header says 24 already, the newest version of the session is still of format 22, and its process will never publish
     /// more.
     func testWhoJoinsWhileAnUpgradeDiesBetweenHeaderAndVersionListUpgradesTheFile() throws {
+        key = nil
         for access in ["second", "third"] {
             let given = try copy("upgrade_1000_22", as: "joined-\(access)")
             let first = try TestProcess(), second = try TestProcess()
