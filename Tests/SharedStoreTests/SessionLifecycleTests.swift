@@ -256,6 +256,23 @@ class SessionLifecycleTests: XCTestCase {
         anchor.finish()
     }
 
+    /// Nobody else could tell whose count it is, had it to tie itself to the session.
+    func testWhoWasAloneAndIsKilledWhenAnotherHasJoinedIsCountedNoMore() throws {
+        let alone = try TestProcess(key: key)
+        XCTAssert(alone.ask("open \(path)").hasPrefix("ok"))
+        alone.stop()
+        while alone.state() != "T" { usleep(1000) }
+        var options = ParticipantOptions()
+        options.encryptionKey = key
+        let ours = try Participant.open(path, options)
+        XCTAssertEqual(ours.lockFile.participantCount, 2)
+        alone.kill()
+        let limit = Deadline.after(.seconds(TestTime.limit(20)))
+        while ours.lockFile.participantCount != 1 && !limit.hasPassed { usleep(5000) }
+        XCTAssertEqual(ours.lockFile.participantCount, 1)
+        try ours.close()
+    }
+
     func testALoneParticipantIsMarkedOnceOthersCome() throws {
         var options = ParticipantOptions()
         options.encryptionKey = key

@@ -78,6 +78,7 @@ extension Participant {
             throw SessionError.unusable(
                 path: lockFile.path, reason: "\(lockFile.participantCount) participants are counted, which cannot be")
         }
+        if lockFile.participantCount == 1 { ParticipantRegister.markLoneParticipant(paths, lockFile) }
         let file = try openFile(paths, options, lockFile, isInitiator)
         do {
             guard
@@ -95,6 +96,7 @@ extension Participant {
                 warnings.append("no register of participants: \(error)")
             }
             KillPoint.reach("open.registered")
+            if !isInitiator { register?.ensureSessionMark() }
             lockFile.participantCount += 1
             KillPoint.reach("open.counted")
             register?.setCounted(true)

@@ -136,9 +136,27 @@ package final class ParticipantRegister: @unchecked Sendable {
         CShims_store_u32(base + Offset.counted, counted ? 1 : 0)
     }
 
-    /// Called from time to time: a lone participant needs no mark before somebody joins it.
+    /// Called from time to time: a lone participant needs no mark before somebody joins it. Other software that joins does not
+    /// mark it (`markLoneParticipant`).
     func noteOthers() {
         if mark == 0 && lockFile.participantCount > 1 { ensureSessionMark() }
+    }
+
+    /// Ties to the session who is alone in it, on behalf of who is about to join; control mutex held. It would do that itself at
+    /// its next look, but were it killed before, nobody could tell its count from one of an earlier session, and it would stay.
+    ///
+    /// Only of who lives is it known that it belongs to this session.
+    static func markLoneParticipant(_ paths: SessionPaths, _ lockFile: LockFile) {
+        for path in filePaths(paths) {
+            guard let descriptor = try? SideFile.open(path, O_RDWR) else { continue }
+            defer { SystemCalls.close(descriptor) }
+            guard (try? SystemCalls.isDescriptionLocked(descriptor, path: path)) == true,
+                let bytes = try? readAll(descriptor, path), let contents = Contents(bytes), contents.isCounted,
+                contents.mark == 0, contents.device == lockFile.device, contents.inode == lockFile.inode
+            else { continue }
+            let mark = lockFile.makeSessionMark()
+            try? withUnsafeBytes(of: mark) { try SystemCalls.write(descriptor, $0, at: Offset.mark, path: path) }
+        }
     }
 
     private func sinceOffset(_ kind: VersionList.Kind, _ index: UInt32) -> Int {
