@@ -155,11 +155,11 @@ final class MirrorFaultTests: MirrorTestCase {
                     try FileManager.default.removeItem(atPath: scratch.file(name))
                 }
                 _ = try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())
-            }, { try Mirror.promote(replica) }
+            }, { try Mirror.promote(replica, key: TestKeys.usual) }
         ) { _, place, error in
             if try MirrorState.read(replica: replica) != nil {
                 XCTAssertNotNil(error, place)
-                try Mirror.promote(replica)
+                try Mirror.promote(replica, key: TestKeys.usual)
             }
             let promoted = try Store.open(replica, options())
             try promoted.write { try $0.editor.setSchemaVersion(9) }

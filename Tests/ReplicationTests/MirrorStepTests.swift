@@ -319,11 +319,13 @@ final class MirrorStepTests: MirrorTestCase {
             XCTAssertTrue("\(error)".contains("mirror of \(FileIdentity.absolutePath(source))"), "\(error)")
             XCTAssertTrue("\(error)".contains("promote"), "\(error)")
         }
-        XCTAssertEqual(try Mirror.promote(replica)?.snapshot, try store.look { $0.snapshot })
+        XCTAssertEqual(try Mirror.promote(replica, key: TestKeys.usual)?.snapshot, try store.look { $0.snapshot })
         var random = SplitMix(seed: 1)
         try change(opened, &random)
         try opened.close()
-        XCTAssertThrowsError(try Mirror.promote(replica)) { XCTAssertEqual($0 as? MirrorError, .notAReplica(path: replica)) }
+        XCTAssertThrowsError(try Mirror.promote(replica, key: TestKeys.usual)) {
+            XCTAssertEqual($0 as? MirrorError, .notAReplica(path: replica))
+        }
         XCTAssertThrowsError(try Mirror.once(source: source, destination: replica, options: usualMirrorOptions())) {
             guard case MirrorError.notThisMirror(_, _, nil) = $0 else { return XCTFail("\($0)") }
         }
