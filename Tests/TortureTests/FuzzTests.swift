@@ -8,6 +8,8 @@ import XCTest
 final class FuzzTests: XCTestCase {
     private static let seed: UInt64 = 20_240_501
 
+    override class func setUp() { Exercise.nanosecondsMax = Int64(TestTime.limit(10) * 1e9) }
+
     private func fuzzing(_ seed: UInt64 = FuzzTests.seed) throws -> Fuzzing {
         let fuzzing = try Fuzzing(seed: seed, directories: [Fixtures.core14, Fixtures.older].compactMap { $0 })
         XCTAssertGreaterThan(fuzzing.fixtures.count, 8)
