@@ -13,8 +13,7 @@ struct Exercise {
 
     /// An export of more bytes than this is cut.
     static let exportByteCountMax = 32 << 20
-    /// Longer than this is a failure.
-    /// Set before anything is exercised: by tests, which run under sanitizers too.
+    /// Longer than this is a failure. Set before anything is exercised: by tests, which run under sanitizers too.
     nonisolated(unsafe) static var nanosecondsMax: Int64 = 10_000_000_000
 
     /// What became of a case.
