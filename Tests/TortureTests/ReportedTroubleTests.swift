@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 @testable import SharedStore
+import Synchronization
 import SystemCalls
 import TestSupport
 import XCTest
@@ -164,12 +165,13 @@ class ReportedTroubleTests: XCTestCase {
         try makeTable(large, rows: 200, text: 100)
         let begun = DispatchSemaphore(value: 0), mayGoOn = DispatchSemaphore(value: 0), done = DispatchSemaphore(value: 0)
         nonisolated(unsafe) var isCompacted = false
-        nonisolated(unsafe) var waits = true
+        let hasWaited = Atomic(false)
         defer { SystemCallInterception.hook = nil }
         // The compaction stands still in its first write until the other file was opened, written and closed.
         SystemCallInterception.hook = { call in
-            if waits && call.name == "pwrite64" && call.path.hasSuffix(".tmp_compaction_space") {
-                waits = false
+            if call.name == "pwrite64" && call.path.hasSuffix(".tmp_compaction_space"),
+                !hasWaited.exchange(true, ordering: .relaxed)
+            {
                 begun.signal()
                 _ = mayGoOn.wait(timeout: .now() + TestTime.limit(20))
             }
