@@ -1,6 +1,7 @@
 // Prints what this package does on this machine, beside SQLite and LMDB doing the same work in the same run.
 // Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|encryption|objects|mirror|idle|notice]...
 // `loops` and `commits`, only on demand, do one thing a thousand times and nothing else: for profilers, which count instructions.
+// `space`, on demand as well: what 100000 small commits make of a file.
 import Glibc
 
 func runBenchmarks() throws {
@@ -30,6 +31,7 @@ func runBenchmarks() throws {
     if wants("idle") { try IdleBenchmark.run(place) }
     if chosen.contains("loops") { try ObjectBenchmark.loops(place, count: count) }
     if chosen.contains("commits") { try WriteBenchmarks.commits(place, count: count) }
+    if chosen.contains("space") { try SpaceBenchmark.run(place, count: count, commits: 100_000) }
     if wants("notice") { try NoticeBenchmark.run(place, program: "/proc/self/exe") }
 }
 

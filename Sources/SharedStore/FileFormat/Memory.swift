@@ -53,13 +53,15 @@ open class PageSource {
     /// `prepare` is asked where the marks do not show that the bytes are readable.
     init(marks: PageMarks) { self.marks = marks }
 
-    /// True where `[start, end)`, which is not empty, lies in a page that the marks show to be readable.
+    /// True where `[start, end)`, which is not empty, lies in one or two pages that the marks show to be readable.
     @inline(__always)
     final func isPrepared(_ start: Int, _ end: Int) -> Bool {
         guard let marks else { return false }
-        let page = start >> PageMarks.pageShift
-        return (end &- 1) >> PageMarks.pageShift == page && page < marks.count
-            && CShims_load_acquire_u32(marks.marks + page) == CShims_load_acquire_u32(marks.generation)
+        let page = start >> PageMarks.pageShift, last = (end &- 1) >> PageMarks.pageShift
+        if last &- page > 1 || last >= marks.count { return false }
+        let generation = CShims_load_acquire_u32(marks.generation)
+        return CShims_load_acquire_u32(marks.marks + page) == generation
+            && CShims_load_acquire_u32(marks.marks + last) == generation
     }
 
     /// Makes `[start, end)` of the plain file readable, or throws why it cannot be.
@@ -82,6 +84,7 @@ struct PageMarks: @unchecked Sendable {
     /// Number of marks.
     let count: Int
     static let pageShift = 12
+    static let offsetMask = (1 << pageShift) - 1
 }
 
 /// A handle on `MemoryState`: two words are loaded to turn a ref into an address, nothing is retained.
@@ -122,8 +125,21 @@ struct PageMarks: @unchecked Sendable {
         // Width type 3 is unassigned. A node of bytes (type 2) has width code 0 or 1; one above 4 would let the element
         // accessors, which trust the width type, read behind the payload.
         if node.flags & 0x1F > 0x14 { throw widthError(node) }
-        if node.payloadByteCount > 0 { _ = try bytes(at: ref, length: 8 + node.payloadByteCount) }
+        let length = node.payloadByteCount
+        if length > 0 { try checkPayload(ref, ref &+ 8 &+ length) }
         return node
+    }
+
+    /// As `bytes` for a node that ends at `end`, whose header was looked at: of its pages the first is known to be readable.
+    @inline(__always)
+    private func checkPayload(_ ref: Int, _ end: Int) throws {
+        let s = state
+        if end > s.pointee.fileLimit {
+            if !(ref >= s.pointee.arenaStart && end <= s.pointee.arenaLimit) { throw outOfBounds(ref, end &- ref) }
+        } else if let pager = s.pointee.pager {
+            let next = (ref | PageMarks.offsetMask) &+ 1
+            if end > next { try pager._withUnsafeGuaranteedRef { if !$0.isPrepared(next, end) { try $0.prepare(next, end) } } }
+        }
     }
 
     /// True when the node at `ref` was made by the running write transaction and may be changed in place.

@@ -98,14 +98,51 @@ public final class Committer {
 
         let version = base.version + 1
         space.paging = file.backend.contentAlignment == 8 ? .none : syncs ? .few : .fresh
-        space.beginPlacing(need: arena.liveBytes + listBytesMax(version, evacuation) + 8)
+        space.beginPlacing(try need(arena, lists: listBytesMax(version, evacuation) + 8))
         for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count {
             let ref = Int(top[slot])
-            if ref >= memory.state.pointee.arenaStart { top[slot] = Int64(try writer.write(ref, memory, space)) }
+            if ref >= memory.state.pointee.arenaStart {
+                top[slot] = Int64(try writer.write(ref, memory, space, mayLast: slot == TopSlot.tables))
+            }
         }
         let snapshot = try placeLists(version, &evacuation)
         prepared = snapshot
         return snapshot
+    }
+
+    /// Of larger commits nobody knows more than that their nodes take at most what they take in the arena.
+    private static let measuredBytesMax = 64 << 10
+    /// Lists beyond this make a run long.
+    private static let longListBytes = 4096
+    /// The lists may be longer, by a block or two, when places have been given out.
+    private static let listSlack = 64
+
+    /// What the new nodes and the lists need. In a small commit it is known which nodes last; where the pages of the last commit
+    /// must not be touched (`Paging.fresh`), they go with the others.
+    private func need(_ arena: Arena, lists: Int) throws -> FreeSpace.Need {
+        var need = FreeSpace.Need(lists: lists + Committer.listSlack)
+        let live = arena.liveBytes
+        // The greatest position of a file that has grown by one step and what the commit needs.
+        let limit = 2 * space.logicalSize + (4 << 20)
+        writer.siblingsOfLasting =
+            lists > Committer.longListBytes ? NodeWriter.siblingsOfLastingMin : NodeWriter.siblingsOfLastingMax
+        writer.beginMeasuring()
+        if live <= Committer.measuredBytesMax {
+            var isKnown = true
+            for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count && isKnown {
+                isKnown = try writer.measure(
+                    Int(top[slot]), arena.memory, mayLast: slot == TopSlot.tables, limit: limit, bytesMax: live, &need)
+            }
+            if isKnown {
+                if space.paging == .fresh {
+                    need.passing += need.lasting
+                    need.lasting = 0
+                    need.lastingCount = 0
+                }
+                return need
+            }
+        }
+        return FreeSpace.Need(passing: live, lists: need.lists)
     }
 
     /// Reads the top array into `top`, padded to seven elements.
@@ -205,7 +242,7 @@ public final class Committer {
             // The search for the place made more blocks, or longer numbers, than were reckoned with.
             _ = space.giveBack(reserved)
             need = again + 1024
-            space.beginPlacing(need: need + 8)
+            space.beginPlacing(FreeSpace.Need(lists: need + 8))
         }
     }
 

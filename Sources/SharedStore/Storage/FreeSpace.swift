@@ -15,38 +15,51 @@ import SystemCalls
 /// Between our own commits the lists stay in memory, sorted as they change; they are read from the file again only when
 /// somebody else has committed.
 ///
-/// Places are given out in one of two ways. Where one free block can take the whole commit, nodes are laid one behind the
-/// other into it (`Run`). Otherwise each node gets its own place by the policy of 2.5 out of bins of equal size.
-/// No place crosses a multiple of 64 MiB.
+/// Where places come from is told in `FreeSpace+Places.swift`. No place crosses a multiple of 64 MiB.
 ///
 /// Crash argument: a place is given out only from `free`, that is from bytes which no pinned version uses, nor the version
 /// of the header (the writer has made sure that it is the newest): whatever is half written there is invisible.
 final class FreeSpace {
     static let sectionLength = 1 << 26
 
+    /// How the pages of the file are written: each touched page costs its encryption, whatever changes in it.
+    enum Paging {
+        /// Bytes are written as they are.
+        case none
+        /// The fewer pages a small commit touches, the better.
+        case few
+        /// As `few`; and no page is touched that an earlier commit may have written, since that was not synced.
+        case fresh
+    }
+
     let free = RawList<Block>(capacity: 64)
     let locked = RawList<LockedBlock>()
     let evacuated = RawList<Block>()
     let freed = RawList<Block>(capacity: 64)
     /// Lists that change places with the ones above while these are merged.
-    private let mergedBlocks = RawList<Block>(capacity: 64)
+    let mergedBlocks = RawList<Block>(capacity: 64)
     private let movedBlocks = RawList<Block>(capacity: 64)
     let movedLocked = RawList<LockedBlock>()
-    private let bins = Bins()
+    let bins = Bins()
 
     /// The version whose lists these are; nil while a commit is under way and after it failed.
     @exclusivity(unchecked) private(set) var owner: Snapshot?
     /// Bytes of the file that belong to the version being made.
     @exclusivity(unchecked) var logicalSize = 0
     /// The evacuation limit of the running commit; `Int.max` for none.
-    @exclusivity(unchecked) private(set) var limit = Int.max
+    @exclusivity(unchecked) var limit = Int.max
     /// Evacuation had to be given up because a node found no place.
-    @exclusivity(unchecked) private(set) var gaveUpEvacuation = false
+    @exclusivity(unchecked) var gaveUpEvacuation = false
 
     /// The run of the present commit: `[runStart, runCursor)` is given out, up to `runEnd` may be; it lies in `free[runIndex]`.
-    @exclusivity(unchecked) private var runStart = 0, runCursor = 0, runEnd = 0, runIndex = -1
+    @exclusivity(unchecked) var runStart = 0, runCursor = 0, runEnd = 0, runIndex = -1
+    /// Nodes that are likely to stay get places beside the run.
+    @exclusivity(unchecked) var placesLasting = false
+    /// What is left of a block that was taken for several of them.
+    @exclusivity(unchecked) var lastingCursor = 0, lastingEnd = 0
     /// `free` has got blocks out of order, or used up ones.
-    @exclusivity(unchecked) private var isInOrder = true
+    @exclusivity(unchecked) var isInOrder = true
+    @exclusivity(unchecked) var paging = Paging.none
 
     /// Lists of pinned versions, read once each: what is pinned does not change.
     @exclusivity(unchecked) var pinnedLists: [FreeList] = []
@@ -166,7 +179,7 @@ final class FreeSpace {
     // MARK: Merging
 
     /// Moves the blocks of `source`, sorted by position, into `target`; touching blocks become one. `source` is empty then.
-    private func merge(_ source: RawList<Block>, into target: RawList<Block>) {
+    func merge(_ source: RawList<Block>, into target: RawList<Block>) {
         let count = source.count
         if count == 0 { return }
         if count <= 16 || count < target.count >> 6 {
@@ -191,7 +204,7 @@ final class FreeSpace {
         source.removeAll()
     }
 
-    @inline(__always) private func appendMerging(_ block: Block, to list: RawList<Block>) {
+    @inline(__always) func appendMerging(_ block: Block, to list: RawList<Block>) {
         let n = list.count
         if n > 0 && list.base[n &- 1].end == block.position {
             list.base[n &- 1].length &+= block.length
@@ -201,7 +214,7 @@ final class FreeSpace {
     }
 
     /// Inserts one block at its place at or behind `from`, merging it with touching neighbours; returns where it went.
-    private func insert(_ block: Block, into list: RawList<Block>, from: Int) -> Int {
+    func insert(_ block: Block, into list: RawList<Block>, from: Int) -> Int {
         let p = list.base, n = list.count
         var low = from, high = n
         while low < high {
@@ -246,186 +259,5 @@ final class FreeSpace {
             }
         }
         movedLocked.removeAll()
-    }
-
-    // MARK: Giving out places
-
-    /// First position in `block` where `need` bytes do not cross a section; nil where there is none (2.4).
-    @inline(__always)
-    static func place(_ need: Int, in block: Block) -> Int? {
-        var a = block.position
-        while a &+ need <= block.end {
-            let border = (a | (sectionLength &- 1)) &+ 1
-            if a &+ need <= border { return a }
-            a = border
-        }
-        return nil
-    }
-
-    /// How the pages of the file are written: each touched page costs its encryption, whatever changes in it.
-    enum Paging {
-        /// Bytes are written as they are.
-        case none
-        /// The fewer pages a small commit touches, the better.
-        case few
-        /// As `few`; and no page is touched that an earlier commit may have written, since that was not synced.
-        case fresh
-    }
-    @exclusivity(unchecked) var paging = Paging.none
-
-    /// Larger commits touch so many pages that one more or less does not matter.
-    private static let pagedNeedMax = 32 << 10
-
-    /// First position in `block` where `need` bytes touch no page that they need not touch; nil where there is none.
-    @inline(__always)
-    private func pagedPlace(_ need: Int, _ block: Block) -> Int? {
-        let page = PageGeometry.pageByteCount, offset = block.position & (page - 1)
-        var position = block.position
-        if offset != 0 && (paging == .fresh || offset + need > page) { position += page - offset }
-        if position + need > block.end { return nil }
-        return FreeSpace.place(need, in: Block(position: position, length: block.end - position))
-    }
-
-    /// Begins the run where the commit touches the fewest pages, in the smallest block that allows it.
-    private func beginPagedRun(_ need: Int) -> Bool {
-        var best = Int.max
-        for i in 0..<free.count where free[i].length >= need && free[i].length < best {
-            guard let position = pagedPlace(need, free[i]) else { continue }
-            best = free[i].length
-            beginRun(i, position, need)
-        }
-        return best < .max
-    }
-
-    private func beginRun(_ index: Int, _ position: Int, _ need: Int) {
-        runIndex = index
-        runStart = position
-        runCursor = position
-        runEnd = position + need
-    }
-
-    /// Begins giving out places for nodes, and for the lists behind them, of at most `need` bytes in all.
-    func beginPlacing(need: Int) {
-        runIndex = -1
-        isInOrder = true
-        if paging != .none && need <= FreeSpace.pagedNeedMax && beginPagedRun(need) { return }
-        if need <= FreeSpace.sectionLength {
-            // The smallest block that takes all of it. Without a branch in the first loop, which is the long one.
-            let p = free.base, n = free.count
-            var bestLength = Int.max
-            for i in 0..<n {
-                let length = p[i].length
-                bestLength = min(bestLength, length >= need ? length : Int.max)
-            }
-            var best = bestLength == Int.max ? -1 : 0
-            while best >= 0 && p[best].length != bestLength { best &+= 1 }
-            if best >= 0, let position = FreeSpace.place(need, in: p[best]) { return beginRun(best, position, need) }
-        }
-        bins.build(free)
-    }
-
-    /// A place for `need` bytes, a multiple of 8; it crosses no section.
-    @inline(__always)
-    func allocate(_ need: Int) throws -> Int {
-        if runIndex >= 0 {
-            let position = runCursor
-            if need <= runEnd &- position {
-                runCursor = position &+ need
-                return position
-            }
-            endRun()
-            bins.build(free)
-        }
-        return try allocateFromBins(need)
-    }
-
-    private func endRun() {
-        let block = free[runIndex]
-        let rest = Block(position: runCursor, length: block.end - runCursor)
-        if runStart > block.position {
-            free[runIndex].length = runStart - block.position
-            if rest.length > 0 { free.insert(rest, at: runIndex + 1) }
-        } else if rest.length > 0 {
-            free[runIndex] = rest
-        } else {
-            free.remove(at: runIndex)
-        }
-        runIndex = -1
-    }
-
-    private func allocateFromBins(_ need: Int) throws -> Int {
-        if need > FreeSpace.sectionLength { throw LimitError.nodeTooLarge(byteCount: need) }
-        isInOrder = false
-        while true {
-            if let position = bins.take(need, from: free, anySize: false) { return position }
-            // Blocks that would leave a small rest are spared (2.5), but not at the price of a greater file.
-            if let position = bins.take(need, from: free, anySize: true) { return position }
-            if !evacuated.isEmpty {
-                // 3.5: what was to be emptied is needed.
-                restoreOrder()
-                merge(evacuated, into: free)
-                limit = .max
-                gaveUpEvacuation = true
-                bins.build(free)
-                isInOrder = false
-            } else {
-                // The new block is used whatever its size; where a section begins in it too early, the file grows again.
-                free.append(try extend(by: need))
-                if let position = bins.takeFromLast(need, free) { return position }
-            }
-        }
-    }
-
-    /// Growth of the logical size (2.7); the physical size follows when the commit is stored.
-    private func extend(by need: Int) throws -> Block {
-        let old = logicalSize
-        if old > 1 << 46 { throw LimitError.valueTooLarge(byteCount: old, limit: 1 << 46) }
-        logicalSize = roundUp(max(old < 1 << 20 ? 2 * old : old + (1 << 20), old + need), SystemCalls.pageSize)
-        return Block(position: old, length: logicalSize - old)
-    }
-
-    /// Ends giving out places: `free` is in order again.
-    func endPlacing() {
-        if runIndex >= 0 { endRun() }
-        restoreOrder()
-    }
-
-    private func restoreOrder() {
-        if isInOrder { return }
-        isInOrder = true
-        if bins.hasSplit { free.sort { $0.position < $1.position } }
-        mergedBlocks.removeAll()
-        for i in 0..<free.count where free[i].length > 0 { appendMerging(free[i], to: mergedBlocks) }
-        free.swap(with: mergedBlocks)
-    }
-
-    /// Returns a piece that was given out, as a block that begins where the piece does: it is merged with what follows it
-    /// only. The result is its index in `free`.
-    func giveBack(_ piece: Block) -> Int {
-        let p = free.base, n = free.count
-        var low = 0, high = n
-        while low < high {
-            let middle = (low &+ high) >> 1
-            if p[middle].position < piece.position { low = middle &+ 1 } else { high = middle }
-        }
-        if low < n && piece.end == p[low].position {
-            p[low] = Block(position: piece.position, length: piece.length + p[low].length)
-        } else {
-            free.insert(piece, at: low)
-        }
-        return low
-    }
-
-    /// Lowers the logical size where evacuation has emptied the tail of the file (3.4). True: it is done.
-    func cutEmptyTail() -> Bool {
-        guard evacuated.count == 1, evacuated[0].end == logicalSize else { return false }
-        let block = evacuated[0]
-        logicalSize = roundUp(block.position, SystemCalls.pageSize)
-        evacuated.removeAll()
-        if logicalSize > block.position {
-            _ = insert(Block(position: block.position, length: logicalSize - block.position), into: free, from: 0)
-        }
-        limit = .max
-        return true
     }
 }

@@ -20,19 +20,34 @@ final class NodeWriter {
     private struct Frame: BitwiseCopyable {
         var ref: Int
         var index: Int
+        /// How many nodes of its kind there may be, as the counts of the inner nodes above it say.
+        var siblings: Int
     }
+
+    /// Among so many siblings, one that was changed now is not likely to be changed by the next commits again: it lasts.
+    var siblingsOfLasting = siblingsOfLastingMax
+    static let siblingsOfLastingMax = 64
+    /// Where runs are long, a node of a few among them does more harm: it lasts already among so many.
+    static let siblingsOfLastingMin = 8
+
+    /// The lasting nodes that `measure` has found, the last one to be written first: bytes, plus 1 where the node has refs.
+    private let lastingSizes = RawList<Int>()
 
     deinit {
         stores.free()
         stack.free()
+        lastingSizes.free()
     }
 
     /// Writes the new nodes of the tree at `root` and returns the root's place; a tree of the file is returned as it is.
-    func write(_ root: Int, _ memory: Memory, _ space: FreeSpace) throws -> Int {
+    ///
+    /// - Parameter mayLast: it is the tree of the tables, whose nodes last where they have many siblings. Those of names and history
+    ///   do not, whatever their number.
+    func write(_ root: Int, _ memory: Memory, _ space: FreeSpace, mayLast: Bool) throws -> Int {
         let arenaStart = memory.state.pointee.arenaStart
         if root < arenaStart { return root }
         stack.removeAll()
-        stack.append(Frame(ref: root, index: 0))
+        stack.append(Frame(ref: root, index: 0, siblings: mayLast ? 1 : 0))
         var place = 0
         while !stack.isEmpty {
             let depth = stack.count &- 1
@@ -45,11 +60,12 @@ final class NodeWriter {
                     if depth == NodeWriter.depthMax {
                         throw FormatError(ref: root, "a tree is more than \(NodeWriter.depthMax) levels deep")
                     }
-                    stack.append(Frame(ref: Int(node.unchecked(index)), index: 0))
+                    let siblings = NodeWriter.siblings(below: node, depth, frame.siblings)
+                    stack.append(Frame(ref: Int(node.unchecked(index)), index: 0, siblings: siblings))
                     continue
                 }
             }
-            place = try finish(node, memory, space)
+            place = try finish(node, memory, space, isLasting: frame.siblings >= siblingsOfLasting)
             _ = stack.popLast()
             if depth > 0 {
                 let parent = stack[depth &- 1]
@@ -58,6 +74,54 @@ final class NodeWriter {
             }
         }
         return place
+    }
+
+    /// Siblings of the children of a node: it has as many as its parent for each of them. Elements of the root and of inner nodes
+    /// are alike, those of other arrays (the parts of a table, the columns of a cluster) differ in kind.
+    @inline(__always) private static func siblings(below node: Node, _ depth: Int, _ siblings: Int) -> Int {
+        depth == 0 || node.isInner ? min(siblings &* node.count, siblingsOfLastingMax) : siblings
+    }
+
+    /// Adds up what `write` will need for the tree at `root`, where no place lies at or behind `limit`.
+    ///
+    /// - Returns: false where the nodes take more than `bytesMax`, which those of a sound tree do not.
+    func measure(
+        _ root: Int, _ memory: Memory, mayLast: Bool, limit: Int, bytesMax: Int, _ need: inout FreeSpace.Need
+    ) throws -> Bool {
+        let arenaStart = memory.state.pointee.arenaStart
+        if root < arenaStart { return true }
+        stack.removeAll()
+        // The index is the depth here.
+        stack.append(Frame(ref: root, index: 0, siblings: mayLast ? 1 : 0))
+        while let frame = stack.popLast() {
+            let node = try memory.node(frame.ref)
+            var byteCount = node.byteCount
+            if node.hasRefs {
+                if node.widthType != 0 { throw FormatError(ref: node.ref, "node with refs has width type \(node.widthType)") }
+                var extent = NodePacking.Extent()
+                let siblings = NodeWriter.siblings(below: node, frame.index, frame.siblings)
+                for i in 0..<node.count {
+                    let v = node.unchecked(i)
+                    if v & 1 == 0 && v >= arenaStart {
+                        extent.include(Int64(limit))
+                        stack.append(Frame(ref: Int(v), index: frame.index + 1, siblings: siblings))
+                    } else {
+                        extent.include(v)
+                    }
+                }
+                byteCount = NodePacking.byteCount(node.count, extent.widthCode)
+            }
+            if frame.siblings >= siblingsOfLasting {
+                need.lasting &+= byteCount
+                need.lastingCount &+= 1
+                // Parents come before their children here, the last child's tree first: just the other way round than in `write`.
+                lastingSizes.append(byteCount | (node.hasRefs ? 1 : 0))
+            } else {
+                need.passing &+= byteCount
+            }
+            if need.passing &+ need.lasting > bytesMax { return false }
+        }
+        return true
     }
 
     /// Index of the next element that is a ref of the arena; the count where there is none.
@@ -94,7 +158,7 @@ final class NodeWriter {
     }
 
     /// Makes the final bytes of a node whose children have their places, and gives it its own.
-    private func finish(_ node: Node, _ memory: Memory, _ space: FreeSpace) throws -> Int {
+    private func finish(_ node: Node, _ memory: Memory, _ space: FreeSpace, isLasting: Bool) throws -> Int {
         let header = memory.state.pointee.base + node.ref
         // In the arena byte 3 is 0; 0x41 there means that the node was written already, so it hangs in the tree twice.
         if header.load(fromByteOffset: 3, as: UInt8.self) != 0 {
@@ -110,11 +174,27 @@ final class NodeWriter {
             byteCount = node.byteCount
             NodePacking.clearPadding(header + 8, node.payloadByteCount)
         }
-        let place = try space.allocate(byteCount)
+        let place =
+            isLasting ? try space.allocateLasting(byteCount, group: lastingGroup(byteCount)) : try space.allocate(byteCount)
         NodePacking.stampHeader(header, flags: flags, count: node.count)
         stores.append(PendingWrite(position: place, source: UnsafeRawPointer(header), byteCount: byteCount))
         return place
     }
+
+    /// Bytes of the lasting nodes from this one up to the parent that they have in common: they are changed, and released, together.
+    private func lastingGroup(_ byteCount: Int) -> Int {
+        guard var last = lastingSizes.popLast() else { return byteCount }
+        var sum = byteCount, i = lastingSizes.count
+        while last & 1 == 0 && i > 0 {
+            i &-= 1
+            last = lastingSizes[i]
+            sum &+= last & ~1
+        }
+        return sum
+    }
+
+    /// Forgets what `measure` has found.
+    func beginMeasuring() { lastingSizes.removeAll() }
 
     /// Packs an array of refs to the smallest width, in place; returns the width code.
     private static func packRefs(_ payload: UnsafeMutableRawPointer, _ node: Node) -> Int {

@@ -1,0 +1,138 @@
+@testable import SharedStore
+import TestSupport
+import XCTest
+
+/// Where the nodes of small commits go: what lasts apart from what the next commit changes again.
+final class StoragePlacingTests: XCTestCase {
+    /// A tree of many leaves, of which each commit replaces one by another of the same size.
+    private func changeLeaves(
+        _ h: CommitHarness, leaves: Int, commits: Int, _ random: inout StorageRandom, sizes: ClosedRange<Int> = 300...300
+    ) throws {
+        for _ in 0..<commits {
+            try h.begin()
+            let root = try h.root(1)
+            var elements = try h.values(root)
+            let index = Int.random(in: 0..<leaves, using: &random)
+            let leaf = ModelNode.filled(Int.random(in: sizes, using: &random), &random)
+            try h.arena.release(Int(elements[index]))
+            elements[index] = Int64(try h.make(leaf))
+            try h.arena.release(root)
+            h.roots[1]?.elements[index] = .child(leaf)
+            try h.commit(top: try h.replaceRoots([1: try h.makeRefs(elements)]))
+        }
+    }
+
+    private func tree(leaves: Int, _ random: inout StorageRandom) -> ModelNode {
+        ModelNode(elements: (0..<leaves).map { _ in .child(.filled(300, &random)) })
+    }
+
+    func testThousandsOfSmallCommitsLeaveFewFreeBlocksAndTheSizeAsItIs() throws {
+        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
+        var random = StorageRandom(71)
+        h.roots[0] = ModelNode(bytes: [1])
+        h.roots[1] = tree(leaves: 400, &random)
+        try h.commitModel([0, 1])
+        try changeLeaves(h, leaves: 400, commits: 200, &random)
+        let size = h.newest.logicalSize
+        try changeLeaves(h, leaves: 400, commits: 3000, &random)
+        let census = try h.check()
+        try h.checkModel()
+        XCTAssertEqual(h.newest.logicalSize, size)
+        XCTAssertLessThanOrEqual(census.extents.count { $0.isFree }, 20)
+    }
+
+    func testSmallCommitsBesideAHeldVersionLeaveFewFreeBlocksToo() throws {
+        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
+        var random = StorageRandom(72)
+        h.roots[0] = ModelNode(bytes: [1])
+        h.roots[1] = tree(leaves: 100, &random)
+        try h.commitModel([0, 1])
+        try h.pin()
+        try changeLeaves(h, leaves: 100, commits: 1500, &random)
+        let census = try h.check()
+        try h.checkModel()
+        // Each leaf of the held version is a locked block, or part of one.
+        XCTAssertLessThanOrEqual(census.extents.count { $0.isFree && $0.version == 0 }, 40)
+        XCTAssertLessThanOrEqual(h.newest.logicalSize, 1 << 19)
+    }
+
+    func testLeavesOfAllSizesFindTheirPlaces() throws {
+        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
+        var random = StorageRandom(73)
+        h.roots[0] = ModelNode(bytes: [1])
+        h.roots[1] = tree(leaves: 60, &random)
+        try h.commitModel([0, 1])
+        for round in 0..<40 {
+            try changeLeaves(h, leaves: 60, commits: 25, &random, sizes: 0...2000)
+            if round % 4 == 0 { h.committer.forgetFreeSpace() }
+            if round % 10 == 3 { try h.pin() }
+            if round % 10 == 8 { h.unpin(0) }
+            try h.check()
+        }
+        try h.checkModel()
+        XCTAssertLessThanOrEqual(h.newest.logicalSize, 1 << 20)
+    }
+
+    /// Whatever is asked for, and whatever blocks there are: each place is free, crosses no section, and is given out once.
+    func testPlacesAreFreeAndDisjointAndCrossNoSection() throws {
+        var random = StorageRandom(74)
+        for round in 0..<400 {
+            let space = FreeSpace()
+            space.paging = [.none, .few, .fresh][round % 3]
+            var position = (1 << 26) - Int.random(in: 0..<2000, using: &random) * 8
+            for _ in 0..<Int.random(in: 0..<12, using: &random) {
+                position += Int.random(in: 1..<100, using: &random) * 8
+                let length = Int.random(in: 1..<1200, using: &random) * 8
+                space.free.append(Block(position: position, length: length))
+                position += length
+            }
+            space.logicalSize = position + 8 * Int.random(in: 1..<50, using: &random)
+            let before = Array(space.free.buffer)
+            let end = space.logicalSize
+            let sizes = (0..<Int.random(in: 1..<20, using: &random)).map { _ in
+                (8 * Int.random(in: 1..<200, using: &random), Bool.random(using: &random))
+            }
+            var need = FreeSpace.Need(lists: 8 * Int.random(in: 1..<300, using: &random))
+            for (size, lasts) in sizes {
+                if lasts {
+                    need.lasting += size
+                    need.lastingCount += 1
+                } else {
+                    need.passing += size
+                }
+            }
+            space.beginPlacing(need)
+            var places: [Block] = []
+            for (size, lasts) in sizes {
+                // As if others belonged to it; sometimes they do not come.
+                let extra = Bool.random(using: &random) ? 0 : 8 * Int.random(in: 1..<100, using: &random)
+                places.append(
+                    Block(
+                        position: lasts ? try space.allocateLasting(size, group: size + extra) : try space.allocate(size),
+                        length: size))
+            }
+            places.append(Block(position: try space.allocate(need.lists), length: need.lists))
+            space.endPlacing()
+            let all = places + Array(space.free.buffer)
+            for place in places {
+                XCTAssertEqual(place.position >> 26, (place.end - 1) >> 26, "round \(round): \(place) crosses a section")
+                XCTAssertEqual(place.position & 7, 0)
+                XCTAssertTrue(
+                    place.position >= end || before.contains { $0.position <= place.position && place.end <= $0.end },
+                    "round \(round): \(place) was not free")
+            }
+            var last = 0
+            for block in all.sorted(by: { $0.position < $1.position }) {
+                XCTAssertGreaterThanOrEqual(block.position, last, "round \(round): \(block) overlaps")
+                XCTAssertGreaterThan(block.length, 0)
+                last = block.end
+            }
+            let grown = space.logicalSize - end
+            XCTAssertEqual(all.reduce(0) { $0 + $1.length }, before.reduce(0) { $0 + $1.length } + grown, "round \(round)")
+            for (a, b) in zip(space.free.buffer, space.free.buffer.dropFirst()) {
+                XCTAssertLessThan(a.end, b.position, "round \(round): touching blocks were not merged")
+            }
+            if testRun?.failureCount ?? 0 > 0 { return }
+        }
+    }
+}
