@@ -87,6 +87,8 @@ enum MirrorBenchmark {
         for _ in 0..<5000 where try watching.newestVersion() < start { usleep(2000) }
         var lags: [Double] = []
         for i in 0..<300 {
+            // Lone commits: those that follow each other closely gather.
+            usleep(25_000)
             try change(i)
             let begin = SystemCalls.monotonicNanoseconds()
             let version = try store.newestVersion()

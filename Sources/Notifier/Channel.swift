@@ -34,6 +34,21 @@ final class Channel: Sendable {
         var hearsFIFO: Bool { fifo != nil && (fifoIsPolled || fifoToken != nil) }
     }
 
+    /// How the last commits came.
+    private struct Rhythm {
+        var newsAt: Int64 = 0
+        var newsInRow = 0
+        /// Of looks by the clock.
+        var interval: Int64 = 0
+
+        /// Commits that follow each other within this time are in a row, which ends when there was none for so long.
+        static let rowNanoseconds: Int64 = 10_000_000
+        /// So many of them make us deaf.
+        static let rowCount = 4
+        /// The first look by the clock comes after the longest time divided by this; each next one after twice the time.
+        static let steps: Int64 = 16
+    }
+
     /// What is to be told once the lock is released.
     private struct News {
         var events: [Notifier.Event] = []
@@ -48,6 +63,12 @@ final class Channel: Sendable {
     private let nextLook: Atomic<Int64>
     private let nextFileCheck: Atomic<Int64>
     private let intervalMilliseconds: Atomic<Int>
+    /// See `Notifier.Options.busyMicroseconds`; the longest of all subscribers.
+    private let busyNanoseconds = Atomic<Int64>(0)
+    /// The FIFO is not listened to: commits follow each other, and are looked for by the clock.
+    private let isDeaf = Atomic<Bool>(false)
+    /// Used by the listener thread only.
+    private let rhythm = Mutex(Rhythm())
 
     init(path: String, tag: UInt64, options: Notifier.Options, listener: Listener) {
         self.path = path
@@ -105,7 +126,7 @@ final class Channel: Sendable {
             subscribers.withLock { $0.append(subscriber) }
             return true
         }
-        if isOpen { listener.allowBusyness(microseconds: options.busyMicroseconds) }
+        if isOpen { busyNanoseconds.max(Int64(options.busyMicroseconds) * 1000, ordering: .relaxed) }
         if isOpen, options.lastSeenVersion != nil || news.fifoIsNew { requestLook() }
         news.warnings.forEach(options.onWarning)
         return isOpen
@@ -131,7 +152,8 @@ final class Channel: Sendable {
     var ways: Notifier.Ways {
         setup.withLock {
             Notifier.Ways(
-                fifo: $0.fifo?.path, watchesFIFO: $0.fifoToken != nil, watchesFile: $0.fileToken != nil,
+                fifo: $0.fifo?.path, watchesFIFO: $0.fifoToken != nil || isDeaf.load(ordering: .relaxed),
+                watchesFile: $0.fileToken != nil,
                 watchesFolder: $0.folderToken != nil, netMilliseconds: intervalMilliseconds.load(ordering: .relaxed))
         }
     }
@@ -143,15 +165,23 @@ final class Channel: Sendable {
 
     var nextDueNanoseconds: Int64 { min(nextLook.load(ordering: .relaxed), nextFileCheck.load(ordering: .relaxed)) }
 
-    func look() {
-        for subscriber in subscribers.withLock({ $0 }) { subscriber.look() }
+    /// True where there was something new for anybody.
+    @discardableResult
+    func look() -> Bool {
+        var isNew = false
+        for subscriber in subscribers.withLock({ $0 }) where subscriber.look() { isNew = true }
+        return isNew
     }
 
     func lookIfDue(now: Int64) {
         if lookIsRequested.exchange(false, ordering: .acquiringAndReleasing) { look() }
         if now >= nextLook.load(ordering: .relaxed) {
-            nextLook.store(Self.next(now, intervalMilliseconds.load(ordering: .relaxed)), ordering: .relaxed)
-            look()
+            if isDeaf.load(ordering: .relaxed) {
+                lookByTheClock(now)
+            } else {
+                nextLook.store(Self.next(now, intervalMilliseconds.load(ordering: .relaxed)), ordering: .relaxed)
+                look()
+            }
         }
         if now >= nextFileCheck.load(ordering: .relaxed) {
             nextFileCheck.store(Self.next(now, options.netMilliseconds), ordering: .relaxed)
@@ -159,11 +189,72 @@ final class Channel: Sendable {
         }
     }
 
-    func handle(_ occurrence: InotifyWatches.Occurrence) {
+    /// A byte was written to the FIFO.
+    func hear(now: Int64) {
+        guard look() else { return }
+        let isBusy = rhythm.withLock { rhythm in
+            rhythm.newsInRow = now - rhythm.newsAt < Rhythm.rowNanoseconds ? min(rhythm.newsInRow + 1, Rhythm.rowCount) : 0
+            rhythm.newsAt = now
+            return rhythm.newsInRow >= Rhythm.rowCount
+        }
+        if isBusy && busyNanoseconds.load(ordering: .relaxed) > 0 { stopListening(now) }
+    }
+
+    /// While commits follow each other nobody of us waits for the FIFO, neither by epoll nor by inotify: to wake somebody costs
+    /// whoever commits more than the commit may.
+    private func stopListening(_ now: Int64) {
+        let isDone: Void? = setup.withLockIfAvailable { setup in
+            guard let fifo = setup.fifo, setup.hearsFIFO, !isClosed else { return }
+            if setup.fifoIsPolled { listener.remove(fifo) }
+            setup.fifoIsPolled = false
+            if let token = setup.fifoToken { InotifyWatches.shared.cancel(token) }
+            setup.fifoToken = nil
+            isDeaf.store(true, ordering: .relaxed)
+        }
+        guard isDone != nil, isDeaf.load(ordering: .relaxed) else { return }
+        let interval = max(1_000_000, busyNanoseconds.load(ordering: .relaxed) / Rhythm.steps)
+        rhythm.withLock { $0.interval = interval }
+        nextLook.store(now + interval, ordering: .relaxed)
+    }
+
+    private func lookByTheClock(_ now: Int64) {
+        let isNew = look()
+        let (isOver, interval) = rhythm.withLock { rhythm in
+            if isNew {
+                rhythm.newsAt = now
+                rhythm.interval = min(2 * rhythm.interval, max(1_000_000, busyNanoseconds.load(ordering: .relaxed)))
+            }
+            return (!isNew && now - rhythm.newsAt >= Rhythm.rowNanoseconds, rhythm.interval)
+        }
+        nextLook.store(now + interval, ordering: .relaxed)
+        if isOver && listenAgain(now) {
+            // What was committed before we listened.
+            look()
+        }
+    }
+
+    /// False where somebody subscribes or cancels at this moment: another time.
+    private func listenAgain(_ now: Int64) -> Bool {
+        var news = News()
+        let isDone: Void? = setup.withLockIfAvailable { setup in
+            isDeaf.store(false, ordering: .relaxed)
+            if let fifo = setup.fifo, !isClosed {
+                setup.fifoIsPolled = (try? listener.add(fifo, tag: tag)) != nil
+                setup.fifoToken = watch(fifo, fifo.path, &setup, &news)
+            }
+            nextLook.store(Self.next(now, intervalMilliseconds.load(ordering: .relaxed)), ordering: .relaxed)
+            updateInterval(setup)
+        }
+        rhythm.withLock { $0.newsInRow = 0 }
+        news.warnings.forEach(options.onWarning)
+        return isDone != nil
+    }
+
+    func handle(_ occurrence: InotifyWatches.Occurrence, now: Int64) {
         if !occurrence.name.isEmpty {
             if occurrence.name == fileName || occurrence.name == noteName { checkFiles(noteChanged: occurrence.name == noteName) }
         } else if occurrence.mask & UInt32(IN_MODIFY) != 0 {
-            look()
+            hear(now: now)
         } else {
             // The file was touched by a committer without a FIFO, or something happened to file, FIFO or folder.
             look()
@@ -268,7 +359,9 @@ final class Channel: Sendable {
         if let fifo = setup.fifo {
             let isFallback = fifo.path != candidates.first
             if !fifo.isStale && !(isFallback && noteChanged) {
-                if setup.fifoToken == nil { setup.fifoToken = watch(fifo, fifo.path, &setup, &news) }
+                if setup.fifoToken == nil, !isDeaf.load(ordering: .relaxed) {
+                    setup.fifoToken = watch(fifo, fifo.path, &setup, &news)
+                }
                 return
             }
             dropFIFO(&setup)
@@ -290,6 +383,7 @@ final class Channel: Sendable {
             return
         }
         setup.fifo = fifo
+        isDeaf.store(false, ordering: .relaxed)
         setup.fifoIsPolled = (try? listener.add(fifo, tag: tag)) != nil
         setup.fifoToken = watch(fifo, fifo.path, &setup, &news)
         news.fifoIsNew = true
@@ -326,7 +420,7 @@ final class Channel: Sendable {
 
     private func updateInterval(_ setup: Setup) {
         // Nobody commits to a file that is not there.
-        let isTight = !setup.hearsFIFO && setup.file != nil
+        let isTight = !setup.hearsFIFO && !isDeaf.load(ordering: .relaxed) && setup.file != nil
         let interval = isTight ? options.tightNetMilliseconds : options.netMilliseconds
         if intervalMilliseconds.exchange(interval, ordering: .relaxed) != interval {
             nextLook.store(Self.next(SystemCalls.monotonicNanoseconds(), interval), ordering: .relaxed)

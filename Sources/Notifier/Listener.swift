@@ -18,12 +18,6 @@ final class Listener: Sendable {
     private let epoll: SystemCalls.Descriptor?
     private let wakeDescriptor: SystemCalls.Descriptor?
     private let inotifyIsRegistered = Atomic<Bool>(false)
-    /// See `Notifier.Options.busyMicroseconds`.
-    private let busyMicroseconds = Atomic<Int>(0)
-    /// Commits that follow each other within this time make us busy, and we are no longer when there was none for so long.
-    private static let busyNanoseconds: Int64 = 10_000_000
-    /// So many of them.
-    private static let busyCount = 4
 
     /// True on the listener thread of the process.
     static var isCurrentThread: Bool { currentIdentity.load(ordering: .acquiring) == UInt(pthread_self()) }
@@ -72,10 +66,6 @@ final class Listener: Sendable {
         }
     }
 
-    func allowBusyness(microseconds: Int) {
-        if microseconds > busyMicroseconds.load(ordering: .relaxed) { busyMicroseconds.store(microseconds, ordering: .relaxed) }
-    }
-
     // MARK: The thread
 
     private final class Start: Sendable {
@@ -112,21 +102,10 @@ final class Listener: Sendable {
 
     private func run(_ notifier: Notifier) -> Never {
         withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 64) { tags in
-            // Times at which something was heard that came soon after what was heard before it.
-            var heard: Int64 = 0
-            var heardInRow = 0
             while true {
-                let pause = busyMicroseconds.load(ordering: .relaxed)
-                let isBusy =
-                    pause > 0 && heardInRow >= Self.busyCount && SystemCalls.monotonicNanoseconds() - heard < Self.busyNanoseconds
-                if isBusy { usleep(UInt32(pause)) }
-                let count = wait(tags, until: isBusy ? 0 : notifier.channels.map(\.nextDueNanoseconds).min())
-                for tag in tags[..<count] { handle(tag, notifier) }
+                let count = wait(tags, until: notifier.channels.map(\.nextDueNanoseconds).min())
                 let now = SystemCalls.monotonicNanoseconds()
-                if tags[..<count].contains(where: { $0 != Self.wakeTag }) {
-                    heardInRow = now - heard < Self.busyNanoseconds ? min(heardInRow + 1, Self.busyCount) : 0
-                    heard = now
-                }
+                for tag in tags[..<count] { handle(tag, notifier, now) }
                 for channel in notifier.channels { channel.lookIfDue(now: now) }
             }
         }
@@ -145,7 +124,7 @@ final class Listener: Sendable {
         return SystemCalls.wait(epoll: epoll, tags: tags, timeoutMilliseconds: timeout)
     }
 
-    private func handle(_ tag: UInt64, _ notifier: Notifier) {
+    private func handle(_ tag: UInt64, _ notifier: Notifier, _ now: Int64) {
         switch tag {
         case Self.wakeTag:
             if let wakeDescriptor { SystemCalls.reset(wakeDescriptor) }
@@ -159,10 +138,10 @@ final class Listener: Sendable {
                 return
             }
             for occurrence in occurrences {
-                for user in occurrence.users { notifier.channel(tag: user)?.handle(occurrence) }
+                for user in occurrence.users { notifier.channel(tag: user)?.handle(occurrence, now: now) }
             }
         default:
-            notifier.channel(tag: tag)?.look()
+            notifier.channel(tag: tag)?.hear(now: now)
         }
     }
 }

@@ -56,10 +56,10 @@ final class Subscriber: Sendable {
         state.withLock { if $0.eventDescriptor >= 0 { SystemCalls.close($0.eventDescriptor) } }
     }
 
-    /// Delivers a commit if the newest version is not the last one delivered.
-    func look() {
+    /// Delivers a commit if the newest version is not the last one delivered; true where it does.
+    func look() -> Bool {
         running.withLock { _ in
-            guard !isCancelled else { return }
+            guard !isCancelled else { return false }
             let newest = newestVersion()
             let isNew = state.withLock { state in
                 if newest == state.lastVersion { return false }
@@ -68,6 +68,7 @@ final class Subscriber: Sendable {
                 return true
             }
             if isNew { pass(.committed(version: newest)) }
+            return isNew
         }
     }
 

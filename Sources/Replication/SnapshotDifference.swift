@@ -31,13 +31,23 @@ public struct FreeExtents: Equatable, Sendable {
         }
         positions = Self.copy(p)
         lengths = Self.copy(l)
-        var end = 24
-        for i in positions.indices {
-            let at = positions[i], n = lengths[i]
-            guard at >= end, n >= 8, (at | n) & 7 == 0, at <= logicalSize, n <= logicalSize - at else {
-                throw FormatError(ref: positionsRef, "free block \(i) of \(n) bytes at \(at) is misplaced")
+        if let i = Self.firstMisplaced(positions, lengths, logicalSize) {
+            throw FormatError(ref: positionsRef, "free block \(i) of \(lengths[i]) bytes at \(positions[i]) is misplaced")
+        }
+    }
+
+    /// The first block that is none, or overlaps the one before; nil where all are well.
+    private static func firstMisplaced(_ positions: [Int], _ lengths: [Int], _ logicalSize: Int) -> Int? {
+        positions.withUnsafeBufferPointer { p in
+            lengths.withUnsafeBufferPointer { l in
+                var end = 24
+                for i in 0..<min(p.count, l.count) {
+                    let at = p[i], n = l[i]
+                    guard at >= end, n >= 8, (at | n) & 7 == 0, at <= logicalSize, n <= logicalSize &- at else { return i }
+                    end = at &+ n
+                }
+                return nil
             }
-            end = at + n
         }
     }
 
@@ -90,9 +100,6 @@ public struct FreeExtents: Equatable, Sendable {
     /// (mirroring.md 2.2). Exact as long as this version is pinned while `newer` came to be: nothing is walked.
     public func difference(to newer: FreeExtents) -> [Range<Int>] {
         var out: [Range<Int>] = []
-        var at = 24
-        var i = 0
-        let count = positions.count
         func append(_ low: Int, _ high: Int) {
             if let last = out.last, last.upperBound == low {
                 out[out.count - 1] = last.lowerBound..<high
@@ -100,20 +107,31 @@ public struct FreeExtents: Equatable, Sendable {
                 out.append(low..<high)
             }
         }
-        for k in 0...newer.positions.count {
-            let isEnd = k == newer.positions.count
-            let p = isEnd ? newer.logicalSize : newer.positions[k]
-            if p > at {
-                while i < count && positions[i] + lengths[i] <= at { i += 1 }
-                var j = i
-                while j < count && positions[j] < p {
-                    append(max(at, positions[j]), min(p, positions[j] + lengths[j]))
-                    j += 1
+        positions.withUnsafeBufferPointer { older in
+            lengths.withUnsafeBufferPointer { olderLengths in
+                newer.positions.withUnsafeBufferPointer { positions in
+                    newer.lengths.withUnsafeBufferPointer { lengths in
+                        // Between `at` and the next block everything is in use; `i` is the first older block that ends behind
+                        // `at`.
+                        var at = 24, i = 0
+                        let count = min(older.count, olderLengths.count), newerCount = min(positions.count, lengths.count)
+                        for k in 0...newerCount {
+                            let p = k == newerCount ? newer.logicalSize : positions[k]
+                            if p > at {
+                                while i < count && older[i] &+ olderLengths[i] <= at { i &+= 1 }
+                                var j = i
+                                while j < count && older[j] < p {
+                                    append(max(at, older[j]), min(p, older[j] &+ olderLengths[j]))
+                                    j &+= 1
+                                }
+                                i = max(i, j &- 1)
+                                if p > logicalSize { append(max(at, logicalSize), p) }
+                            }
+                            if k < newerCount { at = p &+ lengths[k] }
+                        }
+                    }
                 }
-                i = max(i, j - 1)
-                if p > logicalSize { append(max(at, logicalSize), p) }
             }
-            if !isEnd { at = p + newer.lengths[k] }
         }
         return out
     }

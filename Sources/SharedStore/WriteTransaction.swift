@@ -36,17 +36,25 @@ final class Writer: @unchecked Sendable {
     /// Commits made while an old version was held, since anybody looked whether its holder lives.
     @exclusivity(unchecked) private var commitsBesidePins = 0
 
-    /// Every so many commits beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of
-    /// commits before the watchdog comes by, and the history of all of them is kept for a reader who may be dead.
+    @exclusivity(unchecked) private var commitsUntilLook = Writer.commitsUntilLookMin
+
+    /// Now and then, beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of commits before
+    /// the watchdog comes by, and the history of all of them is kept for a reader who may be dead. Since a look costs more than
+    /// a commit, the next one comes after twice as many.
     func isTimeToLookForDead(_ pinned: PinnedVersions) -> Bool {
-        if pinned.versions.count == 1 { return false }
+        if pinned.versions.count == 1 {
+            commitsUntilLook = Writer.commitsUntilLookMin
+            return false
+        }
         commitsBesidePins += 1
-        if commitsBesidePins < Writer.commitsBesidePinsMax { return false }
+        if commitsBesidePins < commitsUntilLook { return false }
         commitsBesidePins = 0
+        commitsUntilLook = min(2 * commitsUntilLook, Writer.commitsUntilLookMax)
         return true
     }
 
-    private static let commitsBesidePinsMax = 256
+    private static let commitsUntilLookMin = 256
+    private static let commitsUntilLookMax = 4096
 
     /// Working memory on `base`, empty.
     func begin(_ base: Snapshot) throws -> WorkingMemory {
@@ -285,7 +293,8 @@ public final class WriteTransaction {
         }
         let version = base.snapshot.version + 1
         if store.options.historyType == .inFile {
-            try HistoryEditor.append(editing, editing.changes.bytes, newVersion: version, oldestLive: pinned.oldestLive)
+            try HistoryEditor.append(
+                editing, editing.changes.bytes, newVersion: version, oldestLive: pinned.oldestLive, piecewise: true)
         }
         let top = try editing.finish()
         let next = try writer.committer.prepare(

@@ -114,6 +114,18 @@ extension SystemCalls {
     /// system when it is not needed any more, and is not kept in a heap for each thread. To be called before threads are started.
     public static func boundHeaps() { CShims_bound_heaps() }
 
+    /// Whether this thread takes a processor from others when it wakes up, as threads do (false), or waits for one that is free
+    /// or for its turn (true, SCHED_BATCH). Its share of the processor stays the same.
+    ///
+    /// - Returns: false where nothing was changed: it was so already, or somebody has given the thread another policy.
+    @discardableResult
+    public static func setWaitsForItsTurn(_ waits: Bool) -> Bool {
+        let ordinary: Int32 = 0, batch: Int32 = 3
+        guard sched_getscheduler(0) == (waits ? ordinary : batch) else { return false }
+        var parameters = sched_param()
+        return sched_setscheduler(0, waits ? batch : ordinary, &parameters) == 0
+    }
+
     /// Lets this process have as many descriptors as its hard limit allows, the administrator's decision.
     public static func raiseDescriptorLimit() {
         var limit = rlimit()

@@ -97,6 +97,32 @@ final class NotifierTests: XCTestCase {
         withExtendedLifetime(subscription) {}
     }
 
+    /// Whoever commits again and again does not wake us each time.
+    func testWhileCommitsFollowEachOtherNobodyListensToTheFIFOAndAfterwardsSomebodyDoes() throws {
+        let path = try makeFile("a.realm")
+        let before = InotifyWatches.shared.watchCount
+        let subscription = heard.subscribe(path) { $0.busyMicroseconds = 5000 }
+        let ringer = Ringer(path)
+        let listening = InotifyWatches.shared.watchCount
+        XCTAssertGreaterThan(listening, before)
+        for _ in 0..<3 {
+            XCTAssertTrue(
+                heard.waits {
+                    heard.commit()
+                    ringer.ring()
+                    return InotifyWatches.shared.watchCount < listening
+                })
+            let last = heard.newest
+            XCTAssertTrue(heard.waits { $0 == .committed(version: last) })
+            XCTAssertTrue(heard.waits { InotifyWatches.shared.watchCount == listening })
+            heard.commit()
+            ringer.ring()
+            XCTAssertTrue(heard.waits { $0 == .committed(version: last + 1) })
+        }
+        XCTAssertTrue(subscription.ways.watchesFIFO)
+        XCTAssertEqual(heard.kinds, [])
+    }
+
     func testTheListenerLeavesTheByteForOthers() throws {
         let path = try makeFile("a.realm")
         let subscription = heard.subscribe(path)

@@ -191,6 +191,32 @@ final class ServiceTellingTests: ServiceTestCase {
         XCTAssertTrue(events().contains { $0.hasPrefix("failure a ") && $0.contains("a.realm") }, "\(events())")
     }
 
+    /// Who was told of a failure hears that it is over though the stream is another one by then; and `--problems` shows what is
+    /// left.
+    func testAFailureThatIsMendedByTheConfigurationIsToldToBeOver() throws {
+        let record = scratch.file("events")
+        let hooks = "on-failure = echo $REALM_SYNC_EVENT >> \(record)\non-recovery = echo $REALM_SYNC_EVENT >> \(record)\n"
+        let a = try makeSource("a.realm")
+        let broken = "[mirror b]\nsource = \(scratch.file("a.realm"))\ndestination = \(scratch.file("none/b.copy"))\n" + hooks
+        try configure(mirror("a") + broken)
+        let child = try start()
+        func events() -> String { (try? String(contentsOfFile: record, encoding: .utf8)) ?? "" }
+        XCTAssertTrue(eventually { events() == "failure\n" }, events())
+        XCTAssertTrue(try eventually { try streams()["a"]?["lagSeconds"] as? Double == 0 })
+        let short = try RealmSync("status", "--problems", "--socket", socket)
+        XCTAssertEqual(short.exitCode, 2)
+        XCTAssertTrue(short.output.contains("2 streams: 1 fine, 1 failed"), short.output)
+        XCTAssertEqual(short.output.split(separator: "\n").filter { $0.hasPrefix("a ") }, [], short.output)
+        XCTAssertTrue(try RealmSync("status", "--problems", "--json", "--socket", socket).output.contains("\"b\""))
+        try configure(mirror("a") + broken.replacingOccurrences(of: "none/b.copy", with: "b.copy"))
+        child.signal(SIGHUP)
+        XCTAssertTrue(eventually { events() == "failure\nrecovery\n" }, events())
+        let rest = try RealmSync("status", "--problems", "--socket", socket)
+        XCTAssertTrue(rest.output.hasPrefix("2 streams: 2 fine"), rest.output)
+        stop(child)
+        try a.close()
+    }
+
     func testACommandThatFailsIsTold() throws {
         try configure(mirror("nowhere", "on-failure = exit 3"))
         let child = try start()

@@ -27,6 +27,26 @@ final class StreamBoardTests: XCTestCase {
         XCTAssertEqual(board.lagSeconds(at: begin + 102 * Self.second), 0)
     }
 
+    func testASourceThatIsCommittedToAllTheTimeIsNotSaidToBeFarAhead() {
+        let begin = 1000 * Self.second
+        var board = StreamBoard()
+        board.isFailureTold = true
+        for i in 0..<100 as Range<Int64> {
+            var report = report(UInt64(100 + i), UInt64(99 + i))
+            report.secondsBehind = 0.05
+            let (event, began) = board.take(report, at: begin + i * Self.second)
+            XCTAssertEqual(event, i == 0 ? .recovery : .success)
+            XCTAssertEqual(began, i == 0)
+            XCTAssertEqual(board.phase, .following)
+            XCTAssertEqual(board.lagSeconds(at: begin + i * Self.second), 0.05, accuracy: 0.001)
+        }
+        // It is behind now, though something comes through.
+        var report = report(500, 210)
+        report.secondsBehind = 20
+        XCTAssertNil(board.take(report, at: begin + 200 * Self.second).event)
+        XCTAssertEqual(board.lagSeconds(at: begin + 200 * Self.second), 20, accuracy: 0.001)
+    }
+
     func testSleepProvesNothingWhereItBeganBehind() {
         let begin = 1000 * Self.second
         var board = StreamBoard()

@@ -185,9 +185,7 @@ final class Soak {
             var told = ""
             let limit = Date(timeIntervalSinceNow: 120)
             while !told.contains("space"), limit.timeIntervalSinceNow > 0 {
-                let state = try streams()["small"] ?? [:]
-                // What was the last error may be that of the last time.
-                told = ["state", "waitsFor"].compactMap { state[$0] as? String }.joined(separator: ", ")
+                told = try toldBySmall()
                 if !told.contains("space") { usleep(50_000) }
             }
             if told.contains("space") {
@@ -207,13 +205,30 @@ final class Soak {
                 for name in ["copy.realm", "copy.realm.lock", "copy.realm.note"] { unlink("\(smallDisk)/\(name)") }
                 try? FileManager.default.removeItem(atPath: "\(smallDisk)/copy.realm.management")
             }
-            let descriptor = open(filler, O_WRONLY | O_CREAT, 0o600)
-            let block = [UInt8](repeating: 0, count: 65536)
-            while write(descriptor, block, block.count) > 0 {}
-            while write(descriptor, block, 512) > 0 {}
-            close(descriptor)
+            fill(filler)
             if round == 0 { try order("grow \(source) 4000000") }
+            // Who has the removed copy open gives its room back only now.
+            let limit = Date(timeIntervalSinceNow: 60)
+            while round > 0, limit.timeIntervalSinceNow > 0, try !toldBySmall().contains("space") {
+                usleep(200_000)
+                fill(filler)
+            }
         }
+    }
+
+    /// Takes all the room that there is.
+    private func fill(_ path: String) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        defer { close(descriptor) }
+        let block = [UInt8](repeating: 0, count: 65536)
+        while write(descriptor, block, block.count) > 0 {}
+        while write(descriptor, block, 512) > 0 {}
+    }
+
+    /// What was the last error may be that of the last time.
+    private func toldBySmall() throws -> String {
+        let state = try streams()["small"] ?? [:]
+        return ["state", "waitsFor"].compactMap { state[$0] as? String }.joined(separator: ", ")
     }
 
     /// Stops or kills somebody, and starts him again.

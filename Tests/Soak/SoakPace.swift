@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 
-/// What mirrors cost those who write: the same commits, by one process, to a file without a mirror, one with one mirror and one
-/// with many, in short blocks by turns, so that whatever else happens on the machine happens to all of them.
+/// What mirrors cost those who write: the same commits, by one process, to files that differ only in who mirrors them, in short blocks
+/// by turns, so that whatever else happens on the machine happens to all of them.
 ///
-/// The replicas lie on another disk, in memory: a disk that two have to share is slower for both whoever they are.
+/// What counts is the median, over all rounds, of the ratio of two 99th percentiles of one round: a round in which something else
+/// took the machine is one of many. A second file without a mirror tells how exact that is.
 struct SoakPace {
     private let plan: SoakPlan
     private let folder: String
@@ -13,21 +14,36 @@ struct SoakPace {
     private struct Mode {
         let name: String
         let isSynced: Bool
+        /// Microseconds after each commit.
         let pause: Int
-        /// Quick commits are many, so that the time in which the service wakes up is a small part of theirs.
-        var factor = 1
+        /// How long a block takes, in milliseconds.
+        let blockMilliseconds: Int
     }
     private static let modes = [
-        Mode(name: "synced, 1 ms apart", isSynced: true, pause: 1000),
-        Mode(name: "unsynced, 1 ms apart", isSynced: false, pause: 1000),
-        Mode(name: "unsynced, one after the other", isSynced: false, pause: 0, factor: 20),
+        Mode(name: "synced, 1 ms apart", isSynced: true, pause: 1000, blockMilliseconds: 2000),
+        Mode(name: "unsynced, 1 ms apart", isSynced: false, pause: 1000, blockMilliseconds: 2000),
+        Mode(name: "unsynced, one after the other", isSynced: false, pause: 0, blockMilliseconds: 500),
     ]
-    private static let kinds = ["without a mirror", "with one mirror", "with many mirrors"]
+
+    private struct Kind {
+        let name: String
+        let mirrors: Int
+        /// The replicas lie on the disk of the source, else in memory.
+        var isOnDisk = false
+    }
+    private let kinds: [Kind]
 
     init(_ plan: SoakPlan, _ folder: String) throws {
         self.plan = plan
         self.folder = "\(folder)/pace"
         random = SoakRandom(seed: plan.seed)
+        kinds = [
+            Kind(name: "without a mirror", mirrors: 0),
+            Kind(name: "another one without", mirrors: 0),
+            Kind(name: "one mirror", mirrors: 1),
+            Kind(name: "one, on the same disk", mirrors: 1, isOnDisk: true),
+            Kind(name: "\(plan.mirrors) mirrors", mirrors: plan.mirrors),
+        ]
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: true)
     }
 
@@ -39,61 +55,87 @@ struct SoakPace {
             + "/soak-pace-\(getpid())"
         try FileManager.default.createDirectory(atPath: memory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: memory) }
-        var text = "[service]\nsocket = \(folder)/status\n"
-        for mode in Self.modes.indices {
-            for kind in 1...2 {
-                for copy in 0..<(kind == 1 ? 1 : plan.mirrors) {
-                    text +=
-                        "[mirror m\(mode)-\(kind)-\(copy)]\nsource = \(file(mode, kind))\ndestination = \(memory)/copy-\(mode)-\(kind)-\(copy).realm\n"
-                }
-            }
-        }
-        try text.write(toFile: "\(folder)/service.conf", atomically: true, encoding: .utf8)
+        try configuration(memory).write(toFile: "\(folder)/service.conf", atomically: true, encoding: .utf8)
         let writer = try SoakWriterProcess()
-        for (mode, what) in Self.modes.enumerated() { _ = try pace(writer, mode, what, 20, [0, 1, 2]) }
+        for mode in Self.modes.indices {
+            for kind in kinds.indices { _ = try pace(writer, mode, kind, milliseconds: 20) }
+        }
         let service = try SoakProcess(
             "realm-sync", ["run", "--config", "\(folder)/service.conf"], log: "\(folder)/service.log", niceness: plan.niceness)
         let limit = Date(timeIntervalSinceNow: 60)
         while !isEqual(), limit.timeIntervalSinceNow > 0 { usleep(50_000) }
-        say(
-            "\nwhat mirrors cost those who write: \(plan.rounds) rounds of \(plan.commitsInRound) commits, many = \(plan.mirrors)"
-        )
-        for (mode, what) in Self.modes.enumerated() {
-            var times: [[Int64]] = [[], [], []]
-            for _ in 0..<plan.rounds {
+        say("\nwhat mirrors cost those who write: \(plan.rounds) rounds, replicas in \(memory) and in \(folder)")
+        var times = Self.modes.map { _ in kinds.map { _ in [[Int64]]() } }
+        for _ in 0..<plan.rounds {
+            for mode in Self.modes.indices {
                 for kind in shuffled() {
                     waitForQuiet(service)
-                    times[kind] += try pace(writer, mode, what, plan.commitsInRound * what.factor, [kind])
+                    times[mode][kind].append(try pace(writer, mode, kind, milliseconds: Self.modes[mode].blockMilliseconds))
                 }
-            }
-            say("  \(what.name)")
-            for kind in Self.kinds.indices {
-                let figures = [50, 95, 99].map { percent in
-                    let value = percentile(times[kind], percent), base = percentile(times[0], percent)
-                    return "p\(percent) \(fixed(value, 1)) us"
-                        + (kind == 0 ? "" : " (\(value >= base ? "+" : "")\(fixed((value / base - 1) * 100, 1)) %)")
-                }
-                say(
-                    "    \(Self.kinds[kind].padding(toLength: 18, withPad: " ", startingAt: 0)) \(figures.joined(separator: "   "))"
-                )
             }
         }
+        for mode in Self.modes.indices { report(mode, times[mode]) }
         try service.end(SIGTERM)
         if writer.finish() != 0 { throw SoakError("the writer has not ended well") }
     }
 
-    private mutating func shuffled() -> [Int] {
-        var kinds = [0, 1, 2]
-        for i in [2, 1] { kinds.swapAt(i, random.next(below: i + 1)) }
-        return kinds
+    private func configuration(_ memory: String) -> String {
+        var text = "[service]\nsocket = \(folder)/status\n"
+        for mode in Self.modes.indices {
+            for kind in kinds.indices {
+                for copy in 0..<kinds[kind].mirrors {
+                    text += "[mirror m\(mode)-\(kind)-\(copy)]\nsource = \(file(mode, kind))\n"
+                    text += "destination = \(kinds[kind].isOnDisk ? folder : memory)/copy-\(mode)-\(kind)-\(copy).realm\n"
+                }
+            }
+        }
+        return text
     }
+
+    // MARK: Figures
+
+    /// - Parameter times: of each kind, in each round.
+    private func report(_ mode: Int, _ times: [[[Int64]]]) {
+        let commits = times.map { $0.reduce(0) { $0 + $1.count } }.min() ?? 0
+        say("  \(Self.modes[mode].name): \(commits) commits of each kind or more")
+        for kind in kinds.indices {
+            let percentiles = [50, 95, 99].map { percent in
+                "p\(percent) \(fixed(median(times[kind].map { percentile($0, percent) }), 1)) us"
+            }
+            var line =
+                "    \(kinds[kind].name.padding(toLength: 22, withPad: " ", startingAt: 0)) \(percentiles.joined(separator: "   "))"
+            if kind > 0 {
+                let ratios = (0..<plan.rounds).map { percentile(times[kind][$0], 99) / max(0.001, percentile(times[0][$0], 99)) }
+                    .sorted()
+                let all = percentile(times[kind].flatMap { $0 }, 99) / max(0.001, percentile(times[0].flatMap { $0 }, 99))
+                line += "   p99 \(change(median(ratios))) (half of the rounds \(change(ratios[ratios.count / 4])) to "
+                line += "\(change(ratios[ratios.count * 3 / 4])); all as one \(change(all)))"
+            }
+            say(line)
+        }
+    }
+
+    private func median(_ values: [Double]) -> Double {
+        let sorted = values.sorted(), n = sorted.count
+        return n == 0 ? 0 : (sorted[(n - 1) / 2] + sorted[n / 2]) / 2
+    }
+
+    private func change(_ ratio: Double) -> String { "\(ratio >= 1 ? "+" : "")\(fixed((ratio - 1) * 100, 1)) %" }
 
     private func fixed(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
 
-    private func pace(_ writer: SoakWriterProcess, _ mode: Int, _ what: Mode, _ count: Int, _ kinds: [Int]) throws -> [Int64] {
-        let paths = kinds.map { file(mode, $0) }.joined(separator: " ")
-        return try writer.order("pace \(count) \(what.pause) \(what.isSynced ? 1 : 0) \(paths)").split(separator: " ").compactMap
-        { Int64($0) }
+    // MARK: The work
+
+    private mutating func shuffled() -> [Int] {
+        var order = Array(kinds.indices)
+        for i in stride(from: order.count - 1, to: 0, by: -1) { order.swapAt(i, random.next(below: i + 1)) }
+        return order
+    }
+
+    private func pace(_ writer: SoakWriterProcess, _ mode: Int, _ kind: Int, milliseconds: Int) throws -> [Int64] {
+        let what = Self.modes[mode]
+        return try writer.order("pace \(milliseconds) \(what.pause) \(what.isSynced ? 1 : 0) \(file(mode, kind))")
+            .split(separator: " ").compactMap { Int64($0) }
     }
 
     private func isEqual() -> Bool {

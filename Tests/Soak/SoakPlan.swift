@@ -5,9 +5,8 @@ import Glibc
 struct SoakPlan {
     var commits = 3000
     var mirrors = 6
-    /// Rounds of the comparison between files with and without a mirror, and commits to each of the files in each round.
-    var rounds = 6
-    var commitsInRound = 200
+    /// Rounds of the comparison between files with and without a mirror; each takes some 25 seconds.
+    var rounds = 1
     var seed: UInt64 = 1
     /// Added to the niceness of the service and the server.
     var niceness = 0

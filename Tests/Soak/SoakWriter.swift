@@ -7,7 +7,7 @@ import SystemCalls
 ///
 /// ```
 /// run FILE COUNT PAUSE             commits; a pause of so many microseconds after each
-/// pace COUNT PAUSE SYNCED FILE...  the same commits to each file in turn, with syncs or without, each timed
+/// pace TIME PAUSE SYNCED FILE      commits for so many milliseconds, with syncs or without, each timed
 /// grow FILE BYTES                  one commit that makes the file so much larger
 /// shrink FILE                      one that gives the space back
 /// lag FILE COPY COUNT PAUSE LIMIT  synced commits, each followed by looking at the copy until it shows it, at most for so many milliseconds
@@ -35,13 +35,9 @@ enum SoakWriter {
                     let times = try file(words[1]).commit(count, pause: pause)
                     say("ok \(SystemCalls.monotonicNanoseconds() - begin) \(times.joined)")
                 case "pace":
-                    guard words.count > 4, let count = Int(words[1]), let pause = UInt32(words[2]) else { return 64 }
-                    var answers: [String] = []
-                    for path in words[4...] {
-                        let file = try file(path, synced: words[3] == "1")
-                        answers.append(try file.commit(count, pause: pause).joined)
-                    }
-                    say("ok \(answers.joined(separator: " ; "))")
+                    guard words.count == 5, let milliseconds = Int64(words[1]), let pause = UInt32(words[2]) else { return 64 }
+                    let file = try file(words[4], synced: words[3] == "1")
+                    say("ok \(try file.commit(.max, pause: pause, until: milliseconds).joined)")
                 case "grow":
                     guard words.count == 3, let count = Int(words[2]) else { return 64 }
                     try file(words[1]).grow(by: count)
@@ -153,10 +149,14 @@ final class SoakFile {
     func version() throws -> UInt64 { try store.newestVersion() }
 
     /// Commits, and returns how long each commit took, in nanoseconds.
-    func commit(_ count: Int, pause: UInt32) throws -> [Int64] {
+    ///
+    /// - Parameter milliseconds: the time after which it ends before all are made.
+    func commit(_ count: Int, pause: UInt32, until milliseconds: Int64 = .max) throws -> [Int64] {
         var times: [Int64] = []
-        times.reserveCapacity(count)
-        for _ in 0..<count {
+        times.reserveCapacity(min(count, 100_000))
+        let start = SystemCalls.monotonicNanoseconds()
+        while times.count < count {
+            if milliseconds < .max, SystemCalls.monotonicNanoseconds() - start > milliseconds * 1_000_000 { break }
             turn += 1
             // Short and long texts by turns, so that space is freed and used again.
             let key = keys[turn * 7919 % keys.count]

@@ -2,8 +2,7 @@
 // places, all of them are stopped, killed and started again, a disk is full for a long time. What it costs is looked at all the
 // while, and in the end every copy is the same.
 //
-//   Soak [--commits N] [--mirrors N] [--directory D] [--rounds N] [--commits-a-round N] [--seed N] [--nice N]
-//        [--full-disks N]
+//   Soak [--commits N] [--mirrors N] [--directory D] [--rounds N] [--seed N] [--nice N] [--full-disks N]
 //   Soak --pace [--rounds N] ...            only what a mirror costs those who write
 //
 // The exit status is 1 where something was not as it must be; `Scripts/soak` is the long form.
@@ -28,7 +27,6 @@ while let argument = arguments.popFirst() {
     case "--commits": plan.commits = number()
     case "--mirrors": plan.mirrors = max(1, number())
     case "--rounds": plan.rounds = number()
-    case "--commits-a-round": plan.commitsInRound = max(1, number())
     case "--seed": plan.seed = UInt64(number())
     case "--nice": plan.niceness = number()
     case "--full-disks": plan.fullDisks = max(1, number())

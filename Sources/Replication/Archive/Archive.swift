@@ -23,6 +23,8 @@ public enum Archive {
         public var force = false
         /// For so long after this process has ended, its version of the source stays, so that the next one needs no comparison.
         public var pinGrace = Duration.seconds(900)
+        /// As in `Mirror.Options`.
+        public var gatherLimit = Duration.milliseconds(100)
         /// So long the source's version is kept while the place cannot be written to.
         public var pinLimit = Duration.seconds(600)
         /// Told of what a person may want to know.

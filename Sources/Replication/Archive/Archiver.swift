@@ -26,6 +26,8 @@ public final class Archiver {
     private var failingSince: Int64?
     private var pause = Pause()
     private var stepCount = 0, byteCount = 0, imageCount = 0
+    /// When what was archived last was the newest version.
+    private var equalAt: Int64?
 
     /// A picture of one moment.
     public struct Status: Sendable, Equatable {
@@ -44,6 +46,8 @@ public final class Archiver {
         /// Bytes that were stored ÷ bytes that were changed, since the archive's beginning.
         public var writeAmplification: Double
         public var waitsFor: String?
+        /// Seconds since what was archived last was seen to be the newest version; nil where it never was.
+        public var secondsBehind: Double?
     }
 
     /// Open while the source is at hand.
@@ -176,7 +180,8 @@ public final class Archiver {
             source: source, place: place.description, sourceVersion: connection?.newestVersion,
             version: writer?.newest?.snapshot.version, versionCount: writer?.count ?? 0,
             stepCount: stepCount, byteCount: byteCount, imageCount: imageCount,
-            writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor)
+            writeAmplification: changed == 0 ? 0 : Double(stored) / Double(changed), waitsFor: waitsFor,
+            secondsBehind: equalAt.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 })
     }
 
     // MARK: The source
@@ -186,7 +191,8 @@ public final class Archiver {
             throw ArchiveError.streamingSource(source: source)
         }
         let fresh = try SourceSession(
-            source, label: label, key: options.key, pinGrace: options.pinGrace, onMessage: options.onMessage)
+            source, label: label, key: options.key, pinGrace: options.pinGrace, gatherLimit: options.gatherLimit,
+            onMessage: options.onMessage)
         do {
             if let newest = writer?.newest, let held = try fresh.takeOver(newest.snapshot) {
                 // Held while the archive is asked.
@@ -223,13 +229,19 @@ public final class Archiver {
     // MARK: Shipping
 
     private func follow() throws {
-        var gathering = Gathering()
+        var gathering = Gathering(limit: options.gatherLimit)
+        defer { gathering.yield(false) }
         while true {
             wait(0)
             if stopped { return }
             guard let connection, !reloads else { return }
+            let now = SystemCalls.monotonicNanoseconds(), known = connection.base?.snapshot.version ?? 0
+            let pauseLeft = gathering.wait(at: now)
+            if pauseLeft > 0, connection.pending == nil, connection.participant.newestVersionHint != known {
+                wait(pauseLeft)
+                continue
+            }
             let outcome: Outcome
-            gathering.stepBegins()
             do { outcome = try step(connection) } catch let failure as TargetFailure
                 where isTransient(failure.cause) && isOfPlace(failure.cause)
             {
@@ -241,11 +253,13 @@ public final class Archiver {
             waitsFor = nil
             switch outcome {
             case .archived:
-                let pause = gathering.stepIsDone()
-                if pause > 0 { wait(pause) }
+                let version = connection.base?.snapshot.version ?? 0
+                gathering.stepBegins(versions: version > known ? version - known : 1, at: now)
+                gathering.stepIsDone(at: SystemCalls.monotonicNanoseconds())
+                equalAt = now
             case .notDurable: wait(5)
             case .nothing:
-                gathering.idle()
+                equalAt = now
                 if connection.isReplaced { return options.onMessage("another file stands at \(source), or none") }
                 // Quick commits one after the other are taken together: images and merging are for when there is time.
                 wait(Archiver.idleMilliseconds, [connection.descriptor])

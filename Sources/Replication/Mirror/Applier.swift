@@ -9,12 +9,16 @@ import SystemCalls
 /// takes no read lock: nobody but the holder of the write mutex purges or publishes, so the newest version cannot vanish.
 ///
 /// Order: write mutex; the newest version must be V1; header set right; purge; for every version that is still held, each byte to
-/// be written is free in it and its history goes on in V2; control mutex: growth and stores; sync, header, sync; critical flag,
-/// version list; numbers and waiters; FIFO.
+/// be written is free in it and its history goes on in V2; control mutex: growth and stores; critical flag, version list; numbers
+/// and waiters; FIFO; sync, header, sync.
 ///
-/// Crash argument: until the header's flag the file is at V1, and no byte of V1 or of a held version was touched; between flag
-/// and version list the header is ahead: the next applier sets it back before it stores anything, or, where the session died too,
-/// the replica opens at V2, which the source still holds. Everything after the version list is wake-ups that come again.
+/// Readers see V2 before it is durable here: it is durable in the source, which holds V1 and V2 until `attempt` returns, so nothing
+/// that was seen can be lost, and nobody waits for our disk. A writer's own commits could not do so.
+///
+/// Crash argument: until the version list the replica is at V1, and no byte of V1 or of a held version was touched. Between version
+/// list and the header's flag the header is behind: while the session lives everybody is at V2, and the next applier, or whoever
+/// writes, sets the header right before anything is stored; where the session died too, the replica opens at V1, which the source
+/// still holds. A version that was published by a killed applier and never announced is announced with the next one.
 final class Applier {
     let path: String
     private(set) var participant: Participant
@@ -63,7 +67,8 @@ final class Applier {
 
     /// Applies the step if no reader is in the way.
     ///
-    /// - Throws: `MirrorError.diverged`, and nothing was written; whatever writing may throw, and the replica is at V1.
+    /// - Throws: `MirrorError.diverged`, and nothing was written; whatever writing may throw, and the replica is at V1, or at V2 but
+    ///   not durably: another attempt goes on from either.
     func attempt(_ step: MirrorStep) throws -> Outcome {
         let lockFile = participant.lockFile, deadline = participant.deadline
         let durability = participant.options.durability
@@ -74,7 +79,11 @@ final class Applier {
         let newest = try newestSnapshot()
         if newest == step.this {
             // Numbers do not identify a version: the bytes do (mirroring.md 8.2).
-            if try isEqual(step, newest) { return .applied }
+            if try isEqual(step, newest) {
+                // An earlier attempt may have failed between version list and header.
+                try file.alignHeader(with: newest, durability)
+                return .applied
+            }
             throw MirrorError.diverged(
                 destination: path, reason: "version \(newest.version) has another content than the source's")
         }
@@ -97,8 +106,6 @@ final class Applier {
             throw error
         }
         KillPoint.reach("apply.stored")
-        try file.pointHeader(to: next.topRef, durability: durability)
-        KillPoint.reach("apply.flipped")
         try lockFile.with(.list, deadline) {
             lockFile.commitInCriticalPhase = true
             defer { lockFile.commitInCriticalPhase = false }
@@ -108,6 +115,8 @@ final class Applier {
         try? participant.announce(version: next.version, numberOfVersions: kept.versions.count + 1, deadline)
         KillPoint.reach("apply.announced")
         ring()
+        try file.pointHeader(to: next.topRef, durability: durability)
+        KillPoint.reach("apply.flipped")
         return .applied
     }
 

@@ -27,6 +27,9 @@ public enum Mirror {
         /// So long the source's version is kept while the replica cannot be written to (disk full); then a new image will be
         /// made.
         public var pinLimit = Duration.seconds(600)
+        /// Commits that follow each other are gathered for so long at most, and carried over together: those who commit hardly
+        /// notice the mirror then. A lone commit is carried over at once. 0: each as soon as the one before it is done.
+        public var gatherLimit = Duration.milliseconds(100)
         /// Every so many steps, the difference is compared with a walk of the new version.
         public var checkInterval = 64
         /// End as soon as the replica is equal to the source.

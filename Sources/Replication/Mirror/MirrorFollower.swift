@@ -31,7 +31,7 @@ public final class MirrorFollower {
         public var imageCount: Int
         /// What it waits for, if anything.
         public var waitsFor: String?
-        /// Seconds since source and replica were seen to be equal; nil where they never were.
+        /// Seconds since what the replica has was seen to be the source's newest version; nil where it never was.
         public var secondsBehind: Double?
     }
 
@@ -224,7 +224,8 @@ public final class MirrorFollower {
         let side =
             try self.side
             ?? SourceSession(
-                source, label: label, key: options.sourceKey, pinGrace: options.pinGrace, onMessage: options.onMessage)
+                source, label: label, key: options.sourceKey, pinGrace: options.pinGrace, gatherLimit: options.gatherLimit,
+                onMessage: options.onMessage)
         self.side = side
         let position = try TargetFailure.mark { try sink.connect() }
         wasConnected = true
@@ -300,17 +301,23 @@ public final class MirrorFollower {
         var stepsSinceCheck = 0
         var isFirst = true
         var gatePause: Int32 = 0
-        var gathering = Gathering()
+        var gathering = Gathering(limit: options.gatherLimit)
+        defer { gathering.yield(false) }
         while true {
             wait(0)
             if stopped { return .stop }
             if reloads { return .reload }
             guard let open = side, let base = open.base else { return .stop }
+            let pauseLeft = gathering.wait(at: SystemCalls.monotonicNanoseconds())
+            if pauseLeft > 0, open.participant.newestVersionHint != base.snapshot.version {
+                wait(pauseLeft)
+                continue
+            }
             let next = try open.newest()
+            let now = SystemCalls.monotonicNanoseconds()
             if next.snapshot.version == base.snapshot.version {
                 waitsFor = nil
-                equalSince = SystemCalls.monotonicNanoseconds()
-                gathering.idle()
+                equalSince = now
                 if open.isReplaced { return .sourceChanged }
                 if try !TargetFailure.mark({ try sink.look(newest: next.snapshot.version) }) { return .destinationGone }
                 if options.endsWhenEqual { return .stop }
@@ -327,7 +334,7 @@ public final class MirrorFollower {
             if open.isReplaced { return .sourceChanged }
             if try !TargetFailure.mark({ try sink.look(newest: next.snapshot.version) }) { return .destinationGone }
             let seen = UInt64(SystemCalls.realTimeNanoseconds())
-            gathering.stepBegins()
+            gathering.stepBegins(versions: next.snapshot.version &- base.snapshot.version, at: now)
             let step = try MirrorStep(base, next, source: source, checks: isFirst || stepsSinceCheck >= options.checkInterval)
             stepsSinceCheck = isFirst || stepsSinceCheck >= options.checkInterval ? 0 : stepsSinceCheck + 1
             // The replica may have it though we never learn so.
@@ -346,8 +353,9 @@ public final class MirrorFollower {
             // V2 becomes V1.
             open.base = next
             open.pending = nil
-            let milliseconds = gathering.stepIsDone()
-            if milliseconds > 0 { wait(milliseconds) }
+            // What the replica has was the newest version then.
+            equalSince = now
+            gathering.stepIsDone(at: SystemCalls.monotonicNanoseconds())
         }
     }
 

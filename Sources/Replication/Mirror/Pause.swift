@@ -12,27 +12,6 @@ struct Pause {
     }
 }
 
-/// Lets commits that come faster than steps gather: without it the steps of many mirrors take the processor, and the locks of the
-/// session, from those who commit.
-struct Gathering {
-    private var stepsInRow = 0
-    private var begin: Int64 = 0
-
-    /// There is nothing to do.
-    mutating func idle() { stepsInRow = 0 }
-
-    mutating func stepBegins() { begin = SystemCalls.monotonicNanoseconds() }
-
-    /// A step is done: so many milliseconds are to pass before the next one, none unless one has followed the other for some
-    /// time.
-    mutating func stepIsDone() -> Int32 {
-        stepsInRow = min(stepsInRow + 1, 1000)
-        if stepsInRow < 4 { return 0 }
-        let milliseconds = (SystemCalls.monotonicNanoseconds() - begin) / 1_000_000
-        return Int32(clamping: max(1, min(20, 2 * milliseconds)))
-    }
-}
-
 /// How often in a row something that may be over next time is tried.
 struct Attempts {
     /// Nil for ever.
@@ -51,14 +30,17 @@ struct Attempts {
 
 extension MirrorFollower {
     /// Waits as `control` does, and returns what ended the waiting. Who only wants to know the status gets it and does not end
-    /// it.
+    /// it, nor make it longer.
     static func waitForRequest(_ control: Control, _ descriptors: [Int32], _ milliseconds: Int32, onStatus: () -> Void)
         -> Request?
     {
+        let end = SystemCalls.monotonicNanoseconds() + Int64(milliseconds) * 1_000_000
+        var left = milliseconds
         while true {
-            let request = control(descriptors, milliseconds)
+            let request = control(descriptors, left)
             if request != .status { return request }
             onStatus()
+            if milliseconds > 0 { left = Int32(clamping: max(0, (end - SystemCalls.monotonicNanoseconds()) / 1_000_000)) }
         }
     }
 }

@@ -16,8 +16,8 @@ final class SourceSession {
     private let subscription: Subscription
     private let pinGrace: Duration
 
-    /// How often commits that follow each other are looked for.
-    private static let busyMicroseconds = 250
+    /// How often commits that follow each other are looked for, at the least; nobody who commits wakes us then.
+    private static let busyMicrosecondsMax: Int64 = 20_000
 
     /// How often we look though nothing was heard: what is idle costs nothing that could be measured, and a ring that was lost (a
     /// FIFO that somebody has removed) is made up for.
@@ -43,9 +43,11 @@ final class SourceSession {
     /// - Parameters:
     ///   - label: the same for all that go on from one another.
     ///   - pinGrace: so long the version that is held stays when we are gone.
-    init(_ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, onMessage: @escaping @Sendable (String) -> Void)
-        throws
-    {
+    ///   - gatherLimit: see `Mirror.Options`.
+    init(
+        _ path: String, label: String, key: EncryptionKey?, pinGrace: Duration, gatherLimit: Duration,
+        onMessage: @escaping @Sendable (String) -> Void
+    ) throws {
         self.path = path
         self.pinGrace = pinGrace
         try SourceSession.refuseForeign(path, key)
@@ -54,7 +56,7 @@ final class SourceSession {
             status = try SystemCalls.status(path: path)
             let options = Notifier.Options(
                 lastSeenVersion: 0, netMilliseconds: SourceSession.netMilliseconds,
-                busyMicroseconds: SourceSession.busyMicroseconds,
+                busyMicroseconds: SourceSession.busyMicroseconds(gatherLimit),
                 onWarning: { onMessage("\($0)") })
             let subscription = Notifier.shared.subscribe(path: path, options: options) {
                 // One thread looks for all mirrors of the process: it takes no lock from those who commit, and waits for none
@@ -72,6 +74,13 @@ final class SourceSession {
             throw error
         }
         self.participant = participant
+    }
+
+    /// A fifth of the time that commits may gather.
+    private static func busyMicroseconds(_ gatherLimit: Duration) -> Int {
+        let (seconds, attoseconds) = gatherLimit.components
+        if seconds > 0 { return Int(busyMicrosecondsMax) }
+        return Int(max(0, min(busyMicrosecondsMax, attoseconds / 5_000_000_000_000)))
     }
 
     /// Leaves the session; what is held stays for a successor, or is given back where nothing is.

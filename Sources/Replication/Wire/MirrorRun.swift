@@ -66,7 +66,7 @@ final class PullMirror {
     private var stepCount = 0, byteCount = 0, imageCount = 0
     private var version: UInt64 = 0
     private var waitsFor: String?
-    private var heard: Int64?
+    private var provenAt: Int64?
 
     init(
         _ connector: WireConnector, _ destination: String, _ options: Mirror.Options,
@@ -130,7 +130,7 @@ final class PullMirror {
             byteCount += receiver.byteCount
             imageCount += receiver.imageCount
             version = max(receiver.version, version)
-            heard = channel.lastHeard
+            provenAt = receiver.provenAt ?? provenAt
             self.receiver = nil
         }
         do { try receiver.run() } catch {
@@ -167,6 +167,7 @@ final class PullMirror {
             source: "\(connector.endpoint)", destination: destination, sourceVersion: source, version: present,
             stepCount: stepCount + (receiver?.stepCount ?? 0), byteCount: byteCount + (receiver?.byteCount ?? 0),
             imageCount: imageCount + (receiver?.imageCount ?? 0), waitsFor: receiver?.waitsFor ?? waitsFor,
-            secondsBehind: source == present ? 0 : heard.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 })
+            secondsBehind: source == present
+                ? 0 : (receiver?.provenAt ?? provenAt).map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 })
     }
 }

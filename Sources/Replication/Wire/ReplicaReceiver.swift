@@ -17,6 +17,9 @@ final class ReplicaReceiver {
     private(set) var waitsFor: String?
     /// The source's version as its side told last.
     private(set) var sourceVersion: UInt64?
+    /// When what the replica has was the newest version of the source, as far as the other side tells: a step is begun with the
+    /// newest version.
+    private(set) var provenAt: Int64?
     private(set) var isReloading = false
     private var stopped = false
     var version: UInt64 { current?.snapshot.version ?? 0 }
@@ -55,11 +58,13 @@ final class ReplicaReceiver {
             current = try writer.connect()
             try channel.send(.state(Frame.State(position: current)))
             var segment: [UInt8] = []
+            var segmentBegin: Int64 = 0
             while true {
                 guard let frame = try next() else { break }
                 switch frame {
                 case .ping(let version):
                     sourceVersion = version
+                    if version == self.version { provenAt = SystemCalls.monotonicNanoseconds() }
                     if current != nil, writer.wasReplaced {
                         throw WireError.closed(peer: writer.path, reason: "the replica was removed or replaced")
                     }
@@ -73,11 +78,13 @@ final class ReplicaReceiver {
                         throw WireError.tooLarge(
                             peer: channel.peer, byteCount: segment.count + bytes.count, limit: Wire.encodedByteCountMax)
                     }
+                    if segment.isEmpty { segmentBegin = SystemCalls.monotonicNanoseconds() }
                     segment += bytes
                     if isLast {
                         let whole = segment
                         segment = []
                         if try !receive(segment: whole) { break }
+                        provenAt = segmentBegin
                     }
                 default: throw channel.unexpected(frame)
                 }

@@ -6,8 +6,16 @@ enum HistoryEditor {
     /// History type of local files, and the schema version of their history.
     static let localType = 2, schemaVersion = 1
 
+    /// So many changesets that nobody needs any more are dropped by one commit, or a sixteenth of all where that is more: whoever
+    /// commits when a reader has gone on that held a version for long does not pay for all at once.
+    static let dropCountMin = 16
+
     /// Appends `changeset`, which leads to `newVersion`, and drops those that lead to `oldestLive` or to an older version.
-    static func append(_ group: GroupEditor, _ changeset: [UInt8], newVersion: UInt64, oldestLive: UInt64) throws {
+    ///
+    /// - Parameter piecewise: drop a part of them only, where they are many; the next commits drop the others.
+    static func append(
+        _ group: GroupEditor, _ changeset: [UInt8], newVersion: UInt64, oldestLive: UInt64, piecewise: Bool = false
+    ) throws {
         let arena = group.arena
         try group.setTopElement(
             TopSlot.syncFileIdent,
@@ -25,7 +33,8 @@ enum HistoryEditor {
         }
         var count = try BPlusTreeEditor<ChangesetLeafEditor>.count(arena, root)
         // base = newVersion - count; elements up to the oldest live version go, the one just appended stays.
-        while count > 1, newVersion - UInt64(count) < oldestLive {
+        let left = piecewise ? count - max(dropCountMin, count / 16) : 0
+        while count > max(1, left), newVersion - UInt64(count) < oldestLive {
             root = try BPlusTreeEditor<ChangesetLeafEditor>.erase(arena, root, 0)
             count -= 1
         }

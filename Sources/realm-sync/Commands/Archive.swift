@@ -31,6 +31,7 @@ extension Command {
                 "grace", "g", "TIME",
                 "After the end, keep the version of SOURCE so long for the next archiver (15m); 0 for not at all."),
             .value("pin-limit", "p", "TIME", "While ARCHIVE cannot be written to, keep the version of SOURCE so long (10m)."),
+            .gather,
             .flag("force", "f", "Archive into ARCHIVE though it was made for a file of another path."),
             .keyFile,
         ] + ArchiveAddress.options,
@@ -69,6 +70,13 @@ extension Command {
         operands: [.archive],
         options: [.value("limit", "n", "N", "Show the newest N versions only."), .json, .keyFile] + ArchiveAddress.options,
         run: runHistory)
+}
+
+extension Option {
+    static let gather = Option.value(
+        "gather", nil, "TIME",
+        "Gather commits that follow each other for so long at most, so that whoever commits hardly notices (100ms); a lone commit is "
+            + "carried over at once. 0: each as soon as the one before it is done.")
 }
 
 extension Operand {
@@ -127,6 +135,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     if let lease = try arguments.duration("lease") { options.leaseDuration = max(lease, .seconds(1)) }
     if let grace = try arguments.duration("grace") { options.pinGrace = grace }
     if let limit = try arguments.duration("pin-limit") { options.pinLimit = limit }
+    if let limit = try arguments.duration("gather") { options.gatherLimit = limit }
     options.force = arguments.has("force")
     options.onMessage = { console.message("note: \($0)") }
     let source = arguments.operand("SOURCE")

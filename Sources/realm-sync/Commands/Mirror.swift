@@ -32,6 +32,7 @@ extension Command {
                 "grace", "g", "TIME",
                 "After --follow has ended, keep its version of SOURCE so long for the next one (15m); 0 for not at all."),
             .value("pin-limit", "p", "TIME", "While DEST cannot be written to, keep the version of SOURCE so long (10m)."),
+            .gather,
             .value("check-every", "c", "N", "Compare every N-th step with a walk of the new version (64)."),
             .keyFile,
             .value(
@@ -76,6 +77,7 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
     options.onMessage = { console.message("note: \($0)") }
     if let grace = try arguments.duration("grace") { options.pinGrace = grace }
     if let limit = try arguments.duration("pin-limit") { options.pinLimit = limit }
+    if let limit = try arguments.duration("gather") { options.gatherLimit = limit }
     options.checkInterval = try arguments.integer("check-every", in: 1...Int.max) ?? options.checkInterval
     options.sourceKey = try Database.key(invocation)
     options.destinationKey = try destinationKey(invocation, options.sourceKey)
@@ -142,6 +144,7 @@ private func archiveWork(
     options.keepFor = try arguments.duration("keep-for")
     if let interval = try arguments.duration("snapshot-interval") { options.snapshotInterval = interval }
     (options.pinGrace, options.pinLimit, options.force) = (mirror.pinGrace, mirror.pinLimit, mirror.force)
+    options.gatherLimit = mirror.gatherLimit
     options.onMessage = { console.message("note: \(place): \($0)") }
     let final = options
     let endpoint = arguments.string("endpoint"), region = arguments.string("region")

@@ -71,7 +71,8 @@ func runServiceStatus(_ invocation: Invocation) throws -> ExitCode {
         invocation.arguments.string("socket") ?? environment[ConfigurationBuilder.variable("service", "socket")]
         ?? ServiceConfiguration.defaultSocket { environment[$0] }
     do {
-        let (body, verdict) = try StatusClient.get(invocation.wantsJSON ? "/status" : "/status.txt", socket: socket)
+        let page = (invocation.wantsJSON ? "/status" : "/status.txt") + (invocation.arguments.has("problems") ? "?problems" : "")
+        let (body, verdict) = try StatusClient.get(page, socket: socket)
         try invocation.output.write(body)
         return verdict == 0 ? .ok : verdict == 1 ? .damageFound : .failed
     } catch let error as SystemError {

@@ -34,6 +34,7 @@ extension Command {
             .keyFile,
             .flag("allow-plain", nil, "Take in encrypted files although no key is given, and keep them plain."),
             .value("max-clients", nil, "N", "Serve at most N clients at once (4096)."),
+            .gather,
         ],
         needs: ["--root DIR", "(--cert FILE --key FILE --client-ca FILE | --psk-file FILE)"],
         exitCodes: [
@@ -95,6 +96,7 @@ private func runServe(_ invocation: Invocation) throws -> ExitCode {
     options.allowsPlain = arguments.has("allow-plain")
     options.bytesPerSecond = try TLSArguments.rate(arguments)
     options.connectionsMax = try arguments.integer("max-clients", in: 1...100_000) ?? options.connectionsMax
+    if let limit = try arguments.duration("gather") { options.mirror.gatherLimit = limit }
     options.onMessage = { console.message(Text.oneLine($0)) }
     // Each client needs a few; the hard limit is the administrator's decision.
     SystemCalls.raiseDescriptorLimit()

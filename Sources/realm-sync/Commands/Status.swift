@@ -15,6 +15,7 @@ extension Command {
         operands: [Operand(name: "FILE", count: .optional, help: "A realm file; without it the service is asked.")],
         options: [
             .keyFile, .immutable, .json,
+            .flag("problems", "p", "Of the service: show only what is behind, has failed or waits for something."),
             .value(
                 "socket", "S", "PATH", "The socket of the service (REALM_SYNC_SERVICE_SOCKET, else /run/realm-sync/status.sock)."),
         ],
@@ -27,8 +28,8 @@ extension Command {
 
 private func runStatus(_ invocation: Invocation) throws -> ExitCode {
     guard let path = invocation.arguments.operands("FILE").first else { return try runServiceStatus(invocation) }
-    if invocation.arguments.has("socket") {
-        throw invocation.arguments.usageError("a FILE is looked at without the service; --socket is for the service")
+    if let option = ["socket", "problems"].first(where: { invocation.arguments.has($0) }) {
+        throw invocation.arguments.usageError("a FILE is looked at without the service; --\(option) is for the service")
     }
     let key = try Database.key(invocation)
     Ending.obeySignals()

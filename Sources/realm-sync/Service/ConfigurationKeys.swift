@@ -90,6 +90,10 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
             "grace", "TIME", "After the end, keep the version of the source so long for the next start (15m); 0 for not at all."),
         ConfigurationKey(
             "pin-limit", "TIME", "While the destination cannot be written to, keep the version of the source so long (10m)."),
+        ConfigurationKey(
+            "gather", "TIME",
+            "Gather commits that follow each other for so long at most, and carry them over together, so that whoever commits "
+                + "hardly notices; a lone commit is carried over at once (100ms). 0: each as soon as the one before it is done."),
         ConfigurationKey("key-file", "FILE", "The key of an encrypted source."),
         ConfigurationKey("key-env", "NAME", "The same from an environment variable."),
         ConfigurationKey("allow-readable-key-file", "yes|no", "Take a key from a file that its group or others can read (no)."),

@@ -280,8 +280,9 @@ final class Service: @unchecked Sendable {
             if let old = byName[specification.name], old.specification == specification {
                 streams.append(old)
             } else {
-                if let old = byName[specification.name] { ending.append(old) }
-                if let fresh = make(specification, base) { streams.append(fresh) }
+                let old = byName[specification.name]
+                if let old { ending.append(old) }
+                if let fresh = make(specification, base, after: old) { streams.append(fresh) }
             }
         }
         let names = Set(streams.map(\.specification.name))
@@ -296,7 +297,10 @@ final class Service: @unchecked Sendable {
         }
     }
 
-    private func make(_ specification: StreamSpecification, _ base: String?) -> ServiceStream? {
+    /// - Parameter before: the stream that had the name: whoever was told of its failure is to hear of the recovery.
+    private func make(_ specification: StreamSpecification, _ base: String?, after before: ServiceStream? = nil)
+        -> ServiceStream?
+    {
         do {
             let stream = try ServiceStream(
                 specification, folderBase: base, log: log,
@@ -304,6 +308,8 @@ final class Service: @unchecked Sendable {
                     shared.withLock { $0.events.append((stream, event)) }
                     news()
                 }, onEnd: { [unowned self] in news() })
+            let isFailureTold = before?.board.withLock { $0.isFailureTold } ?? false
+            stream.board.withLock { $0.isFailureTold = isFailureTold }
             try stream.start()
             return stream
         } catch {
@@ -332,7 +338,7 @@ final class Service: @unchecked Sendable {
                         event: "vanished")
                     stream.stop()
                 } else if paths.contains(path), stream.board.withLock({ $0.isEnded }),
-                    let fresh = make(stream.specification, stream.folderBase)
+                    let fresh = make(stream.specification, stream.folderBase, after: stream)
                 {
                     log.write(
                         .info, "\(stream.specification.source) is there again", stream: stream.specification.name, event: "found")

@@ -300,6 +300,7 @@ struct ConfigurationBuilder {
         stream.force = flag(values["force"]) ?? false
         stream.grace = duration(values["grace"])
         stream.pinLimit = duration(values["pin-limit"])
+        stream.gatherLimit = duration(values["gather"])
         stream.key = key(values, "key-file", "key-env")
         stream.bytesPerSecond = byteCount(values["rate-limit"])
         if let entry = values["leave-when-idle"], entry.value != "no" { stream.leaveWhenIdle = duration(entry) }

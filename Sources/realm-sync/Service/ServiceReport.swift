@@ -10,6 +10,13 @@ struct ServiceReport: Sendable {
     var configurationError: String?
     var upSeconds: Double
 
+    /// The same with those streams only that are behind, have failed or wait for something.
+    var problems: ServiceReport {
+        var report = self
+        report.streams.removeAll { $0.verdict == .fine && $0.waitsFor == nil }
+        return report
+    }
+
     /// The worst of all.
     var verdict: StreamFacts.Verdict {
         let worst = streams.map(\.verdict).max() ?? .fine

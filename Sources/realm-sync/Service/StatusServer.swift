@@ -153,13 +153,18 @@ final class StatusServer: @unchecked Sendable {
             return answer(connection, 405, "text/plain", "only GET is known here\n")
         }
         let isHead = words[0] == "HEAD"
-        switch words[1].split(separator: "?", omittingEmptySubsequences: false).first ?? "" {
+        let parts = words[1].split(separator: "?", omittingEmptySubsequences: false)
+        let isShort = parts.dropFirst().first?.split(separator: "&").contains("problems") ?? false
+        switch parts.first ?? "" {
         case "/status":
             let report = report()
-            answer(connection, 200, "application/json", report.json.text + "\n", isHead, report.verdict)
+            let shown = isShort ? report.problems : report
+            answer(connection, 200, "application/json", shown.json.text + "\n", isHead, report.verdict)
         case "/status.txt":
             let report = report()
-            answer(connection, 200, "text/plain; charset=utf-8", StatusText.table(report), isHead, report.verdict)
+            answer(
+                connection, 200, "text/plain; charset=utf-8", StatusText.table(report, onlyProblems: isShort), isHead,
+                report.verdict)
         case "/metrics": answer(connection, 200, "text/plain; version=0.0.4; charset=utf-8", report().metrics, isHead)
         case "/health":
             let report = report()

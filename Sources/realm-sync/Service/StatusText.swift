@@ -1,7 +1,8 @@
 /// The state of the service for people.
 enum StatusText {
     /// A table with a line for each stream, and below it what is wrong.
-    static func table(_ report: ServiceReport) -> String {
+    static func table(_ all: ServiceReport, onlyProblems: Bool = false) -> String {
+        let report = onlyProblems ? all.problems : all
         var table = TextTable(["NAME", "STATE", ">VERSION", ">BEHIND", ">BYTES", ">SECONDS", "NEXT TRY", "SOURCE", "TARGET"])
         for stream in report.streams {
             table.add([
@@ -14,7 +15,8 @@ enum StatusText {
                 stream.target,
             ])
         }
-        var lines = report.streams.isEmpty ? ["nothing is configured, or no file was found"] : table.lines
+        var lines = report.streams.isEmpty ? [] : table.lines
+        if all.streams.isEmpty { lines = ["nothing is configured, or no file was found"] }
         if let error = report.configurationError {
             lines.append("the configuration was not loaded again: \(Text.visible(error))")
         }
@@ -22,7 +24,7 @@ enum StatusText {
         for stream in report.streams {
             if let trouble = trouble(stream) { lines.append("\(Text.visible(stream.name)): \(Text.visible(trouble))") }
         }
-        lines.append("\(report.summary); running for \(Units.text(seconds: report.upSeconds))")
+        lines.append("\(all.summary); running for \(Units.text(seconds: report.upSeconds))")
         return lines.joined(separator: "\n") + "\n"
     }
 

@@ -79,7 +79,10 @@ struct StreamBoard: Sendable {
         (stepCount, byteCount, imageCount) = (report.stepCount, report.byteCount, report.imageCount)
         writeAmplification = report.writeAmplification
         waitsFor = report.waitsFor
-        if !report.isEqual {
+        if let seconds = report.secondsBehind, seconds < 1e9 {
+            proven = max(proven ?? .min, now - Int64(max(0, seconds) * 1e9))
+        }
+        if !report.isCurrent {
             if report.waitsFor != nil {
                 phase = .waiting
                 lastError = report.waitsFor
@@ -92,7 +95,7 @@ struct StreamBoard: Sendable {
         let began = !hasSucceeded && phase != .left
         progress = nil
         phase = .following
-        proven = now
+        if report.isEqual { proven = now }
         hasSucceeded = true
         failuresInRow = 0
         lastSuccessTime = SystemCalls.realTimeNanoseconds()

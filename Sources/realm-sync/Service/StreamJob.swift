@@ -23,8 +23,14 @@ struct StreamJob {
         /// Bytes stored ÷ bytes changed, of an archive.
         var writeAmplification: Double?
 
+        /// Seconds since what is at the destination was the newest version of the source.
+        var secondsBehind: Double?
+
         /// The replica was seen to be equal to the source.
         var isEqual: Bool { waitsFor == nil && sourceVersion != nil && sourceVersion == version }
+
+        /// Equal, or as good as that to a source that is committed to all the time.
+        var isCurrent: Bool { isEqual || waitsFor == nil && version != nil && (secondsBehind ?? .infinity) < 1 }
     }
 
     /// - Throws: what a person must decide, and what waiting does not help.
@@ -45,6 +51,7 @@ struct StreamJob {
         // A version that stays held would refuse the application's compaction just as well.
         if specification.leaveWhenIdle != nil { options.pinGrace = .zero }
         if let limit = specification.pinLimit { options.pinLimit = limit }
+        if let limit = specification.gatherLimit { options.gatherLimit = limit }
         if let interval = specification.checkInterval { options.checkInterval = interval }
         options.sourceKey = try specification.key.read()
         options.destinationKey =
@@ -55,7 +62,7 @@ struct StreamJob {
                 Report(
                     sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount,
                     byteCount: status.byteCount,
-                    imageCount: status.imageCount, waitsFor: status.waitsFor))
+                    imageCount: status.imageCount, waitsFor: status.waitsFor, secondsBehind: status.secondsBehind))
         }
         try MirrorRun.run(
             from: MirrorEndpoint(specification.source), to: MirrorEndpoint(destination), options: options, wire: wireOptions(),
@@ -90,6 +97,7 @@ struct StreamJob {
         if let grace = specification.grace { options.pinGrace = grace }
         if specification.leaveWhenIdle != nil { options.pinGrace = .zero }
         if let limit = specification.pinLimit { options.pinLimit = limit }
+        if let limit = specification.gatherLimit { options.gatherLimit = limit }
         options.force = specification.force
         options.onMessage = onMessage
         options.onPiece = onPiece
@@ -103,7 +111,8 @@ struct StreamJob {
                     Report(
                         sourceVersion: status.sourceVersion, version: status.version, stepCount: status.stepCount,
                         byteCount: status.byteCount,
-                        imageCount: status.imageCount, waitsFor: status.waitsFor, writeAmplification: status.writeAmplification))
+                        imageCount: status.imageCount, waitsFor: status.waitsFor, writeAmplification: status.writeAmplification,
+                        secondsBehind: status.secondsBehind))
             }, control: control)
         try archiver.run()
     }

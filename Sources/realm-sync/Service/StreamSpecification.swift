@@ -21,6 +21,7 @@ struct StreamSpecification: Equatable, Sendable {
     var force = false
     var grace: Duration?
     var pinLimit: Duration?
+    var gatherLimit: Duration?
     var key = KeySource()
     var bytesPerSecond: Int?
     /// Nil for never.
