@@ -43,6 +43,29 @@ final class MirrorSpaceTests: MirrorTestCase {
         try assertSound(replica)
     }
 
+    /// With the folder beside the replica the right to write to it is gone as well.
+    func testAReplicaThatIsRemovedWithAllThatLiesBesideItIsMadeAnew() throws {
+        let store = try Store.open(source, options())
+        try makeTable(store)
+        var random = SplitMix(seed: 83)
+        let mirror = FollowerThread(source, replica, Mirror.Options())
+        XCTAssertTrue(eventually { mirror.status()?.imageCount == 1 })
+        for count in 2...3 {
+            for more in ["", ".lock", ".note", ".management"] { try? FileManager.default.removeItem(atPath: replica + more) }
+            try change(store, &random)
+            XCTAssertTrue(eventually { mirror.status()?.imageCount == count }, "\(mirror.notes)")
+            let place = FileIdentity.absolutePath(source)
+            XCTAssertThrowsError(try ReplicaWriter(replica, source: place, options: Mirror.Options())) {
+                guard case MirrorError.busy? = $0 as? MirrorError else { return XCTFail("\($0)") }
+            }
+        }
+        awaitVersion(try store.newestVersion())
+        XCTAssertNil(mirror.stop())
+        XCTAssertTrue(FileManager.default.fileExists(atPath: replica + ".management/mirror.state"))
+        try store.close()
+        try assertSound(replica)
+    }
+
     func testASourceIsHeldNoLongerThanTheLimitByAFullDiskAndAnImageFollows() throws {
         let store = try Store.open(source, options { $0.durability = .full })
         defer { fillDisk(false) }

@@ -24,9 +24,17 @@ final class MirrorLock {
         madeDirectory = made
     }
 
+    /// The lock's file still has its name; somebody may have removed it, and then others may take another one.
+    var isStanding: Bool {
+        guard let status = try? SystemCalls.status(descriptor, path: destination),
+            let named = try? SystemCalls.status(path: MirrorLock.path(destination))
+        else { return false }
+        return named.inode == status.inode && named.device == status.device
+    }
+
     deinit {
         let paths = SessionPaths(destination)
-        if madeDirectory, (try? SystemCalls.linkStatus(path: paths.mirrorState)) == nil {
+        if madeDirectory, isStanding, (try? SystemCalls.linkStatus(path: paths.mirrorState)) == nil {
             try? SystemCalls.unlink(MirrorLock.path(destination))
             try? SystemCalls.removeDirectory(paths.management)
         }

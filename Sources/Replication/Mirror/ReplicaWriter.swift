@@ -35,7 +35,8 @@ final class ReplicaWriter {
     let source: String
     let options: Mirror.Options
     private let label: String
-    private let lock: MirrorLock
+    private let purpose: String
+    private var lock: MirrorLock
     private(set) var applier: Applier?
     private(set) var state: MirrorState?
     private var forces: Bool
@@ -53,7 +54,8 @@ final class ReplicaWriter {
         forces = options.force
         label = Self.label(path)
         try MirrorPlace.check(path)
-        lock = try MirrorLock(destination: path, purpose: purpose ?? "mirror of \(source)")
+        self.purpose = purpose ?? "mirror of \(source)"
+        lock = try MirrorLock(destination: path, purpose: self.purpose)
     }
 
     /// Tells participants of mirrors apart; the same for each mirror of one replica.
@@ -128,6 +130,8 @@ final class ReplicaWriter {
     ///
     /// - Throws: `MirrorError.diverged` where somebody else has changed the replica; it is left as it is.
     func prepareForImage() throws -> Mirror.Standing {
+        // The replica may have been removed with all that lies beside it, the right to write to it too.
+        if !lock.isStanding { lock = try MirrorLock(destination: path, purpose: purpose) }
         let standing = try Mirror.standing(path, source, force: forces)
         var isOurs = true
         replacedSnapshot = nil
