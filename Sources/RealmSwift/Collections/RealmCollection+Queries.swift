@@ -42,6 +42,7 @@ extension RealmCollection {
     /// process.
     public func filter(_ predicate: NSPredicate) -> Results<Element> {
         let core = _core.results()
+        core.requireObjects()
         let query = PredicateFormat.query(predicate, core.session)
         return Results(query.orderings.reduce(core.filtered(query.predicate)) { $0.ordered($1) })
     }

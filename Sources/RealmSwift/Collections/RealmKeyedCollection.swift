@@ -30,6 +30,7 @@ extension RealmKeyedCollection {
     /// The values for which a predicate holds.
     public func filter(_ predicate: NSPredicate) -> Results<Value> {
         let core = _valueCore.results()
+        core.requireObjects()
         return Results(core.filtered(PredicateFormat.syntax(predicate, core.session)))
     }
 

@@ -108,10 +108,15 @@ final class ResultsCore: _Elements {
 
     // MARK: Other selections from the same source
 
-    func filtered(_ predicate: QuerySyntax.Predicate) -> ResultsCore {
+    /// Collections of values have no conditions.
+    func requireObjects() {
         if case .collection(let handle) = source, handle.elementType == nil {
             misuse("Querying is currently only implemented for arrays of Realm Objects")
         }
+    }
+
+    func filtered(_ predicate: QuerySyntax.Predicate) -> ResultsCore {
+        requireObjects()
         // Filters are asked before orderings, which would let others into the limit.
         if selection.orderings.contains(where: { if case .limit = $0 { true } else { false } }) {
             misuse("Results with a LIMIT cannot be filtered further: put the whole condition before the LIMIT")

@@ -218,7 +218,16 @@ extension Realm.Error {
             self.init(error.errorCode, userInfo: error.userInfo)
             return
         }
-        self.init(Code(error), "Unable to open a Realm at path '\(path)': \(error)", path: path)
+        let code = Code(error)
+        let kind = code == .invalidDatabase ? "invalid database, " : ""
+        self.init(code, "Unable to open a Realm at path '\(path)': \(kind)\(Realm.Error.reason(error, path))", path: path)
+    }
+
+    /// What the engine says of an error, without the path with which it often begins.
+    private static func reason(_ error: any Swift.Error, _ path: String) -> String {
+        let text = "\(error)", prefix = path + ": "
+        guard text.utf8.starts(with: prefix.utf8) else { return text }
+        return String(decoding: text.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
     }
 
     /// The error of the API for what the engine threw while a session wrote.

@@ -353,7 +353,12 @@ final class FileFeatureTests: FileTestCase {
         XCTAssertEqual(realmError(try Realm(configuration: fileConfiguration()))?.errorCode, .invalidDatabase)
         var wrong = fileConfiguration()
         wrong.encryptionKey = Data(count: 64)
-        XCTAssertEqual(realmError(try Realm(configuration: wrong))?.errorCode, .invalidDatabase)
+        let error = realmError(try Realm(configuration: wrong))
+        XCTAssertEqual(error?.errorCode, .invalidDatabase)
+        // The message says so too, and names the file once.
+        let message = error?.localizedDescription ?? ""
+        XCTAssertTrue(message.contains("invalid database"), message)
+        XCTAssertEqual(message.components(separatedBy: scratch.file("a.realm")).count, 2, message)
         makeFile(fileConfiguration("plain.realm"))
         XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration("plain.realm")))?.errorCode, .invalidDatabase)
         let text = try Data(contentsOf: url())

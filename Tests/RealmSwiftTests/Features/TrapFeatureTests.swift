@@ -122,6 +122,7 @@ final class TrapFeatureTests: XCTestCase {
     func testF213_F224_predicatesThatAreRefused() {
         assertTraps("query: unmanaged list", "may only be called on collections that were retrieved from a Realm")
         assertTraps("query: values", "Querying is currently only implemented for arrays of Realm Objects")
+        assertTraps("query: values, in Swift", "Querying is currently only implemented for arrays of Realm Objects")
         assertTraps("query: text that cannot be read", "Invalid predicate \"age >\"")
         assertTraps("query: unknown property", "'nothing'")
         assertTraps("query: id against text", "Invalid query")

@@ -88,6 +88,11 @@ private class ForeignProjection: Projection<Derived> {
         let object = try realm.write { realm.create(AllTypes.self, value: ["ints": [1]]) }
         _ = object.ints.filter("self > 1").count
     },
+    "query: values, in Swift": { directory in
+        let realm = try modelRealm(directory)
+        let object = try realm.write { realm.create(AllTypes.self, value: ["ints": [1]]) }
+        _ = object.ints.where { $0 > 1 }.count
+    },
     "query: text that cannot be read": { directory in _ = try modelRealm(directory).objects(Dog.self).filter("age >") },
     "query: unknown property": { directory in _ = try modelRealm(directory).objects(Dog.self).filter("nothing == 1") },
     "query: id against text": { directory in _ = try modelRealm(directory).objects(Dog.self).filter("id == 'x'") },
