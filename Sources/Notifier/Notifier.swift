@@ -15,6 +15,7 @@ import SystemCalls
 /// There is one listener thread per process. Handlers run on it and should be quick. A child made by `fork` without `exec` has no
 /// listener thread; no descriptor survives `exec`.
 public final class Notifier: Sendable {
+    /// That of the process.
     public static let shared = Notifier()
 
     /// How commits of a path are heard.
@@ -23,8 +24,9 @@ public final class Notifier: Sendable {
         public var fifo: String?
         /// True where inotify watches the FIFO.
         public var watchesFIFO: Bool
-        /// True where inotify watches the database file, and true where it watches its folder.
+        /// True where inotify watches the database file.
         public var watchesFile: Bool
+        /// True where inotify watches the folder of the database file.
         public var watchesFolder: Bool
         /// The interval of the look that needs nobody's help.
         public var netMilliseconds: Int

@@ -20,6 +20,7 @@ extension Notifier {
         /// Called at most once for each kind of trouble and path.
         public var onWarning: @Sendable (Warning) -> Void
 
+        /// Intervals that are not positive stop the process.
         public init(
             fallbackDirectory: String? = nil, createsFIFO: Bool = true, lastSeenVersion: UInt64? = nil,
             netMilliseconds: Int = 500, tightNetMilliseconds: Int = 25, busyMicroseconds: Int = 0,

@@ -185,6 +185,7 @@ public struct NotifierEvents: AsyncSequence, Sendable {
         deinit { subscriber.removeStream(number) }
     }
 
+    /// Waits for one event after the other; those that come meanwhile are kept.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let registration: Registration
         private var signals: AsyncStream<Void>.AsyncIterator

@@ -4,6 +4,7 @@ import SystemCalls
 extension Notifier {
     /// Something that could not be had, and what is done instead. Opening goes on in every case.
     public struct Warning: Sendable, CustomStringConvertible {
+        /// What is missing, for programs.
         public enum Kind: String, Sendable {
             /// The FIFO lies in a fallback directory. Programs without that fallback are heard by the slow look only.
             case fifoElsewhere
@@ -14,6 +15,7 @@ extension Notifier {
             /// The listener could not wait for descriptors; it looks at everything in short intervals.
             case noListener
         }
+        /// What is missing, for programs.
         public let kind: Kind
         /// The path of the database.
         public let path: String
