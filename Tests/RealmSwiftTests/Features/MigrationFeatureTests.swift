@@ -387,7 +387,7 @@ final class MigrationFeatureTests: FileTestCase {
             migration.enumerateObjects(ofType: "Person") { old, new in new!["fullName"] = old!["lastName"] }
         }
         try Realm.performMigration(for: newest)
-        XCTAssertEqual(try schemaVersionAtURL(url()), 2)
+        XCTAssertEqual(try schemaVersionAtURL(url(), encryptionKey: TestKeys.usualData), 2)
         XCTAssertEqual(
             try Realm(configuration: configuration(2, [FullName.Person.self])).objects(FullName.Person.self).map(\.fullName),
             ["Doe", "Roe"])
