@@ -51,7 +51,7 @@ final class MirrorSpaceTests: MirrorTestCase {
         let mirror = FollowerThread(source, replica, Mirror.Options())
         XCTAssertTrue(eventually { mirror.status()?.imageCount == 1 })
         for count in 2...3 {
-            for more in ["", ".lock", ".note", ".management"] { try? FileManager.default.removeItem(atPath: replica + more) }
+            for more in [".management", ".lock", ".note", ""] { try? FileManager.default.removeItem(atPath: replica + more) }
             try change(store, &random)
             XCTAssertTrue(eventually { mirror.status()?.imageCount == count }, "\(mirror.notes)")
             let place = FileIdentity.absolutePath(source)
