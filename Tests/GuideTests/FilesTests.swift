@@ -152,7 +152,7 @@ final class FilesTests: GuideTestCase {
         }
         // end
         XCTAssertThrowsError(try Realm(fileURL: folder.appendingPathComponent("missing/birds.realm"))) { error in
-            XCTAssertEqual((error as? Realm.Error)?.errorCode, .fileNotFound)
+            XCTAssertEqual((error as? Realm.Error)?.code, .fileNotFound)
         }
     }
 

@@ -137,7 +137,7 @@ final class MigrationsTests: GuideTestCase {
         }
         // end
         XCTAssertThrowsError(try Realm(configuration: configuration)) { error in
-            XCTAssertEqual((error as? Realm.Error)?.errorCode, .schemaMismatch)
+            XCTAssertEqual((error as? Realm.Error)?.code, .schemaMismatch)
             XCTAssertTrue("\(error)".contains("Nest.finder"), "\(error)")
         }
     }

@@ -126,7 +126,7 @@ final class ReportedObjectTroubleTests: FileTestCase {
         XCTAssertEqual(owner.name, "Ann")
         XCTAssertEqual(found.count, 1)
         XCTAssertThrowsError(try realm.write { owner.name = "Bo" }) { error in
-            XCTAssertEqual((error as? Realm.Error)?.errorCode, .schemaMismatch)
+            XCTAssertEqual((error as? Realm.Error)?.code, .schemaMismatch)
             XCTAssertTrue("\(error)".contains("'Owner.name'") && "\(error)".contains("schema version 1"), "\(error)")
         }
         var failure: (any Error)?

@@ -215,7 +215,7 @@ extension Realm.Error {
     /// The error of the API for what the engine threw while a file was opened, copied or deleted.
     convenience init(opening error: any Swift.Error, path: String) {
         if let error = error as? Realm.Error {
-            self.init(error.errorCode, userInfo: error.userInfo)
+            self.init(error.code, userInfo: error.userInfo)
             return
         }
         let code = Code(error)
@@ -233,7 +233,7 @@ extension Realm.Error {
     /// The error of the API for what the engine threw while a session wrote.
     convenience init(writing error: any Swift.Error, _ session: Session) {
         if let error = error as? Realm.Error {
-            self.init(error.errorCode, userInfo: error.userInfo)
+            self.init(error.code, userInfo: error.userInfo)
             return
         }
         self.init(Code(error), "The write transaction failed: \(error)", path: session.configuration.fileURL?.path)

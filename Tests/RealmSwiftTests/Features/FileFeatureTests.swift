@@ -83,7 +83,7 @@ final class FileFeatureTests: FileTestCase {
         var encrypted = configuration
         encrypted.inMemoryIdentifier = "encrypted \(name)"
         encrypted.encryptionKey = key
-        XCTAssertEqual(realmError(try Realm(configuration: encrypted))?.errorCode, .fail)
+        XCTAssertEqual(realmError(try Realm(configuration: encrypted))?.code, .fail)
     }
 
     func testF330_aFileIsClosedWithTheLastReference() throws {
@@ -91,7 +91,7 @@ final class FileFeatureTests: FileTestCase {
         do {
             let realm = try Realm(configuration: configuration)
             try realm.write { realm.add(Dog()) }
-            XCTAssertEqual(realmError(try Realm.deleteFiles(for: configuration))?.errorCode, .alreadyOpen)
+            XCTAssertEqual(realmError(try Realm.deleteFiles(for: configuration))?.code, .alreadyOpen)
         }
         XCTAssertTrue(try Realm.deleteFiles(for: configuration))
     }
@@ -104,7 +104,7 @@ final class FileFeatureTests: FileTestCase {
         }
         do { try open(scratch.file("missing/a.realm")) } catch Realm.Error.fileNotFound {} catch { XCTFail("\(error)") }
         try Data("this is no database, only a text of some length".utf8).write(to: url("text"))
-        do { try open(scratch.file("text")) } catch let error as Realm.Error where error.errorCode == .invalidDatabase {
+        do { try open(scratch.file("text")) } catch let error as Realm.Error where error.code == .invalidDatabase {
             XCTAssertEqual(error.fileURL?.path, scratch.file("text"))
         } catch { XCTFail("\(error)") }
         do { try open(scratch.path) } catch let error as NSError {
@@ -114,7 +114,7 @@ final class FileFeatureTests: FileTestCase {
         if getuid() != 0 {
             try FileManager.default.createDirectory(
                 atPath: scratch.file("closed"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o500])
-            XCTAssertEqual(realmError(try open(scratch.file("closed/a.realm")))?.errorCode, .filePermissionDenied)
+            XCTAssertEqual(realmError(try open(scratch.file("closed/a.realm")))?.code, .filePermissionDenied)
         }
     }
 
@@ -134,7 +134,7 @@ final class FileFeatureTests: FileTestCase {
         onThread { XCTAssertEqual(frozen.objects(Dog.self).count, 2) }
         var missing = fileConfiguration("missing.realm")
         missing.readOnly = true
-        XCTAssertEqual(realmError(try Realm(configuration: missing))?.errorCode, .fileNotFound)
+        XCTAssertEqual(realmError(try Realm(configuration: missing))?.code, .fileNotFound)
         assertTraps("read only write", "read-only Realms")
     }
 
@@ -157,11 +157,11 @@ final class FileFeatureTests: FileTestCase {
         let realm = try Realm(configuration: fileConfiguration())
         var other = fileConfiguration()
         other.readOnly = true
-        XCTAssertEqual(realmError(try Realm(configuration: other))?.errorCode, .alreadyOpen)
-        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration()))?.errorCode, .alreadyOpen)
+        XCTAssertEqual(realmError(try Realm(configuration: other))?.code, .alreadyOpen)
+        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration()))?.code, .alreadyOpen)
         other = fileConfiguration()
         other.schemaVersion = 3
-        XCTAssertEqual(realmError(try Realm(configuration: other))?.errorCode, .alreadyOpen)
+        XCTAssertEqual(realmError(try Realm(configuration: other))?.code, .alreadyOpen)
         let message =
             realmError(
                 try Realm(configuration: fileConfiguration("a.realm", [Country.self, Address.self, Person.self, Dog.self])))?
@@ -283,7 +283,7 @@ final class FileFeatureTests: FileTestCase {
             if case .failure(let failure) = result { error = failure }
         }
         XCTAssertTrue(spin { error != nil })
-        XCTAssertEqual((error as? Realm.Error)?.errorCode, .fileNotFound)
+        XCTAssertEqual((error as? Realm.Error)?.code, .fileNotFound)
         XCTAssertTrue((error as? Realm.Error)?.code == .fileNotFound)
         XCTAssertTrue((error as? Realm.Error)?.code != .alreadyOpen)
         let none: Realm.Error? = nil
@@ -314,7 +314,7 @@ final class FileFeatureTests: FileTestCase {
     func testF342_aFileThatAnotherProcessHasOpenIsNotDeleted() throws {
         let process = try ChildProcess(product: "TestParticipant", ["realm", "hold", scratch.file("a.realm")])
         XCTAssertEqual(process.readLine(), "open")
-        XCTAssertEqual(realmError(try Realm.deleteFiles(for: fileConfiguration()))?.errorCode, .alreadyOpen)
+        XCTAssertEqual(realmError(try Realm.deleteFiles(for: fileConfiguration()))?.code, .alreadyOpen)
         XCTAssertTrue(exists("a.realm"))
         process.send("end")
         XCTAssertEqual(process.waitForEnd(), 0)
@@ -329,7 +329,7 @@ final class FileFeatureTests: FileTestCase {
     }
 
     func testF345_theSchemaVersionOfAFile() throws {
-        XCTAssertEqual(realmError(try schemaVersionAtURL(url()))?.errorCode, .fileNotFound)
+        XCTAssertEqual(realmError(try schemaVersionAtURL(url()))?.code, .fileNotFound)
         XCTAssertFalse(exists("a.realm"))
         var configuration = fileConfiguration()
         configuration.schemaVersion = 7
@@ -342,7 +342,7 @@ final class FileFeatureTests: FileTestCase {
         encrypted.schemaVersion = 3
         makeFile(encrypted)
         XCTAssertEqual(try schemaVersionAtURL(url("e.realm"), encryptionKey: key), 3)
-        XCTAssertEqual(realmError(try schemaVersionAtURL(url("e.realm")))?.errorCode, .invalidDatabase)
+        XCTAssertEqual(realmError(try schemaVersionAtURL(url("e.realm")))?.code, .invalidDatabase)
     }
 
     // MARK: Encryption
@@ -350,17 +350,17 @@ final class FileFeatureTests: FileTestCase {
     func testF347_F348_anEncryptedFileNeedsItsKey() throws {
         makeFile(encryptedConfiguration())
         XCTAssertEqual(try Realm(configuration: encryptedConfiguration()).objects(Dog.self).count, 1)
-        XCTAssertEqual(realmError(try Realm(configuration: fileConfiguration()))?.errorCode, .invalidDatabase)
+        XCTAssertEqual(realmError(try Realm(configuration: fileConfiguration()))?.code, .invalidDatabase)
         var wrong = fileConfiguration()
         wrong.encryptionKey = Data(count: 64)
         let error = realmError(try Realm(configuration: wrong))
-        XCTAssertEqual(error?.errorCode, .invalidDatabase)
+        XCTAssertEqual(error?.code, .invalidDatabase)
         // The message says so too, and names the file once.
         let message = error?.localizedDescription ?? ""
         XCTAssertTrue(message.contains("invalid database"), message)
         XCTAssertEqual(message.components(separatedBy: scratch.file("a.realm")).count, 2, message)
         makeFile(fileConfiguration("plain.realm"))
-        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration("plain.realm")))?.errorCode, .invalidDatabase)
+        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration("plain.realm")))?.code, .invalidDatabase)
         let text = try Data(contentsOf: url())
         XCTAssertNil(text.range(of: Data("T-DB".utf8)))
         XCTAssertNil(text.range(of: Data("class_Dog".utf8)))
@@ -392,7 +392,7 @@ final class FileFeatureTests: FileTestCase {
         try handle.seek(toOffset: 4096 + 100)
         try handle.write(contentsOf: Data([0x55]))
         try handle.close()
-        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration()))?.errorCode, .invalidDatabase)
+        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration()))?.code, .invalidDatabase)
     }
 
     // MARK: Copies and seeds
@@ -407,8 +407,8 @@ final class FileFeatureTests: FileTestCase {
         try realm.writeCopy(toFile: url("copy.realm"), encryptionKey: TestKeys.usualData)
         XCTAssertLessThan(try size("copy.realm"), try size() / 2)
         XCTAssertEqual(try Realm(configuration: fileConfiguration("copy.realm")).objects(Dog.self).map(\.name), ["Rex"])
-        XCTAssertEqual(realmError(try realm.writeCopy(toFile: url("copy.realm")))?.errorCode, .fileExists)
-        XCTAssertEqual(realmError(try realm.writeCopy(toFile: url("missing/copy.realm")))?.errorCode, .fileNotFound)
+        XCTAssertEqual(realmError(try realm.writeCopy(toFile: url("copy.realm")))?.code, .fileExists)
+        XCTAssertEqual(realmError(try realm.writeCopy(toFile: url("missing/copy.realm")))?.code, .fileNotFound)
         try realm.freeze().writeCopy(toFile: url("frozen.realm"), encryptionKey: TestKeys.usualData)
         XCTAssertEqual(try Realm(configuration: fileConfiguration("frozen.realm")).objects(Dog.self).count, 1)
     }
@@ -422,7 +422,7 @@ final class FileFeatureTests: FileTestCase {
             toFile: url("plain.realm"), encryptionKey: TestKeys.usualData)
         XCTAssertEqual(try Realm(configuration: fileConfiguration("plain.realm")).objects(Dog.self).count, 1)
         try realm.writeCopy(toFile: url("again.realm"), encryptionKey: Data(repeating: 1, count: 64))
-        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration("again.realm")))?.errorCode, .invalidDatabase)
+        XCTAssertEqual(realmError(try Realm(configuration: encryptedConfiguration("again.realm")))?.code, .invalidDatabase)
     }
 
     func testF364_aCopyWithinATransactionHasItsChanges() throws {
@@ -448,7 +448,7 @@ final class FileFeatureTests: FileTestCase {
         XCTAssertEqual(try Realm(configuration: fileConfiguration("seed.realm")).objects(Dog.self).count, 2)
         configuration = fileConfiguration("b.realm")
         configuration.seedFilePath = url("missing.realm")
-        XCTAssertEqual(realmError(try Realm(configuration: configuration))?.errorCode, .fileNotFound)
+        XCTAssertEqual(realmError(try Realm(configuration: configuration))?.code, .fileNotFound)
         XCTAssertFalse(exists("b.realm"))
         configuration = fileConfiguration("c.realm")
         configuration.seedFilePath = url("seed.realm")

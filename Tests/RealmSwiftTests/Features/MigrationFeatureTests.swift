@@ -130,7 +130,7 @@ final class MigrationFeatureTests: FileTestCase {
     func testF371_aChangeNeedsAHigherVersion() throws {
         try makePersons()
         let error = realmError(try Realm(configuration: configuration(1, [FullName.Person.self])))
-        XCTAssertEqual(error?.errorCode, .schemaMismatch)
+        XCTAssertEqual(error?.code, .schemaMismatch)
         for part in ["fullName", "firstName", "lastName"] {
             XCTAssertTrue(error?.localizedDescription.contains("Person.\(part)") ?? false, "\(String(describing: error))")
         }
@@ -184,7 +184,7 @@ final class MigrationFeatureTests: FileTestCase {
                 try Realm(
                     configuration: configuration(2, [Renamed.Person.self]) { migration, _ in
                         migration.renameProperty(onType: "Person", from: "noSuchName", to: "givenName")
-                    }))?.errorCode, .fail)
+                    }))?.code, .fail)
         XCTAssertEqual(try Data(contentsOf: url()), before)
     }
 
@@ -371,7 +371,7 @@ final class MigrationFeatureTests: FileTestCase {
     func testF383_aLowerVersionIsRefused() throws {
         try makePersons()
         let error = realmError(try Realm(configuration: configuration(0, [Names.Person.self])))
-        XCTAssertEqual(error?.errorCode, .schemaMismatch)
+        XCTAssertEqual(error?.code, .schemaMismatch)
         XCTAssertTrue(
             error?.localizedDescription.contains("0") ?? false && error?.localizedDescription.contains("1") ?? false,
             "\(String(describing: error))")
