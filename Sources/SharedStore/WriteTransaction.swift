@@ -136,7 +136,8 @@ public final class WriteTransaction {
         self.base = base
         memory = try writer.begin(base.snapshot)
         editing = try GroupEditor(
-            arena: memory.arena, topRef: base.snapshot.topRef, format: format, previous: writer.group(before: base.snapshot))
+            arena: memory.arena, topRef: base.snapshot.topRef, format: format, previous: writer.group(before: base.snapshot),
+            version: base.snapshot.version)
     }
 
     deinit { if isOpen { rollback() } }
@@ -232,7 +233,8 @@ public final class WriteTransaction {
             memory = try writer.begin(base.snapshot)
             editing.close()
             editing = try GroupEditor(
-                arena: memory.arena, topRef: base.snapshot.topRef, previous: writer.group(before: base.snapshot))
+                arena: memory.arena, topRef: base.snapshot.topRef, previous: writer.group(before: base.snapshot),
+                version: base.snapshot.version)
         } catch {
             finish()
             throw CommittedError(version: next.version, underlying: error)

@@ -140,13 +140,9 @@ public func _readCell(_ object: ObjectBase, _ slot: Int) -> _Stored {
     return reading {
         let value = try row.value(column)
         guard let session = object.session else { return _Stored(value) }
-        switch value {
-        case .list, .dictionary:
-            guard let type = object.managedType else { return .null }
-            let identity = TableEditor.Identity(table: type.tableKey, object: row.key, column: column.key)
-            if value == .list { return _Stored(.list(List(CollectionHandle(type, identity, .list)))) }
-            return _Stored(.dictionary(Map(CollectionHandle(type, identity, .dictionary))))
-        default: return _Stored(value, in: session)
+        if value == .list || value == .dictionary, let type = object.managedType {
+            return try CollectionHandle.inMixed(value, row, column, type) ?? .null
         }
+        return _Stored(value, in: session)
     }
 }

@@ -3,7 +3,8 @@ internal import SharedStore
 
 /// A list, set or dictionary of a file: where it stands, and what was read of it last.
 ///
-/// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move.
+/// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move. The
+/// outermost one of a property has a salt too, by which it is told from another one that comes in its place.
 @usableFromInline
 final class CollectionHandle: _Elements {
     let session: Session
@@ -12,6 +13,8 @@ final class CollectionHandle: _Elements {
     private let block: UnsafeMutablePointer<TableBlock>
     let identity: TableEditor.Identity
     let kind: CollectionKind
+    /// The salt of the outermost collection of a Mixed property; 0 for other properties.
+    private let rootSalt: Int64
     // What was read; holds for `stamp`. That of a frozen session is filled in `init`.
     @exclusivity(unchecked) private var stamp: UInt64 = 0
     @exclusivity(unchecked) private var list: ListReader?
@@ -23,12 +26,13 @@ final class CollectionHandle: _Elements {
     @exclusivity(unchecked) private var linkLeaf: KeyLeaf?
     @exclusivity(unchecked) private var leafStart = 0
 
-    init(_ type: SessionType, _ identity: TableEditor.Identity, _ kind: CollectionKind) {
+    init(_ type: SessionType, _ identity: TableEditor.Identity, _ kind: CollectionKind, rootSalt: Int64 = 0) {
         session = type.session
         self.type = type
         block = type.block
         self.identity = identity
         self.kind = kind
+        self.rootSalt = rootSalt
         super.init()
         if session.isFrozen, let table = type.table() {
             reading { _ = try read(table) }
@@ -74,6 +78,7 @@ final class CollectionHandle: _Elements {
             case .dictionary: found = .dictionary(try row.dictionary(column))
             default: return false
             }
+            if try row.nestedKey(column) != rootSalt { return false }
         }
         for salt in identity.salts {
             guard let next = try found.nested(salt) else { return false }
@@ -111,6 +116,15 @@ final class CollectionHandle: _Elements {
         }
     }
 
+    /// The collection that a Mixed property holds, nil where it holds something else.
+    static func inMixed(_ value: Mixed, _ row: ObjectRow, _ column: Column, _ type: SessionType) throws -> _Stored? {
+        guard value == .list || value == .dictionary else { return nil }
+        let handle = CollectionHandle(
+            type, TableEditor.Identity(table: type.tableKey, object: row.key, column: column.key),
+            value == .list ? .list : .dictionary, rootSalt: try row.nestedKey(column))
+        return value == .list ? _Stored(.list(List(handle))) : _Stored(.dictionary(Map(handle)))
+    }
+
     var isInvalidated: Bool {
         if block.pointee.isDead || session.isClosed { return true }
         if session.isFrozen { return list == nil && dictionary == nil }
@@ -135,7 +149,7 @@ final class CollectionHandle: _Elements {
 
     static func isSame(_ a: CollectionHandle?, _ b: CollectionHandle?) -> Bool {
         guard let a, let b else { return false }
-        return a.session === b.session && a.identity == b.identity
+        return a.session === b.session && a.identity == b.identity && a.rootSalt == b.rootSalt
     }
 
     static func frozen(_ handle: CollectionHandle?) -> CollectionHandle {
@@ -156,7 +170,7 @@ final class CollectionHandle: _Elements {
         guard let type = session.type(identity.table) else {
             misuse("The class '\(type.name)' is not in the schema of the Realm")
         }
-        return CollectionHandle(type, identity, kind)
+        return CollectionHandle(type, identity, kind, rootSalt: rootSalt)
     }
 
     // MARK: Reading
@@ -261,7 +275,7 @@ final class CollectionHandle: _Elements {
     private func nested(_ salt: Int64, _ kind: CollectionKind) -> CollectionHandle {
         var identity = identity
         identity.salts.append(salt)
-        return CollectionHandle(type, identity, kind)
+        return CollectionHandle(type, identity, kind, rootSalt: rootSalt)
     }
 
     /// The elements as they are now.

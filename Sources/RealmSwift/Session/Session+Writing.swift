@@ -98,14 +98,9 @@ extension Session {
     }
 
     private func nestedCollection(_ column: Column, _ key: ObjectKey, _ type: SessionType) -> _Stored {
-        let identity = TableEditor.Identity(table: type.tableKey, object: key, column: column.key)
-        return reading {
+        reading {
             guard let row = try type.table()?.find(key) else { return .null }
-            switch try row.mixed(column) {
-            case .list: return _Stored(.list(List(CollectionHandle(type, identity, .list))))
-            case .dictionary: return _Stored(.dictionary(Map(CollectionHandle(type, identity, .dictionary))))
-            default: return .null
-            }
+            return try CollectionHandle.inMixed(row.mixed(column), row, column, type) ?? .null
         }
     }
 

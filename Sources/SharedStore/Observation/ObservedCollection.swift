@@ -27,7 +27,7 @@ enum ObservedCollection {
             case .dictionary: found = .dictionary(try row.dictionary(column))
             default: return nil
             }
-            salt = try row.leaf(MixedLeaf.self, column).key(row.index)
+            salt = try row.nestedKey(column)
         }
         for salt in identity.salts {
             switch found {

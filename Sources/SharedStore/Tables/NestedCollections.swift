@@ -1,5 +1,14 @@
 // The keys of nested collections, which name them while positions move (file-format-2 5.7).
 
+extension ObjectRow {
+    /// The key of the collection that a Mixed property holds: another one in the same place has another key, with all but
+    /// certainty. 0 where the property holds none, and in files whose writer gave none.
+    public func nestedKey(_ column: Column) throws -> Int64 {
+        precondition(column.type == .mixed && column.collection == nil, "the column holds no Mixed values")
+        return try leaf(MixedLeaf.self, column).key(index)
+    }
+}
+
 extension ListReader {
     /// The key of the collection that element `index` of a list of Mixed is; 0 where it is none.
     public func nestedKey(_ index: Int) throws -> Int64 {

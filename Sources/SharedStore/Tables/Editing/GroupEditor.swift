@@ -19,13 +19,20 @@ public final class GroupEditor {
     @exclusivity(unchecked) var orphans: [(table: TableKey, key: ObjectKey)] = []
     @exclusivity(unchecked) private var isDeletingOrphans = false
     /// Source of salts for nested collections: their values mean nothing.
-    private var saltState: UInt64 = 0x9E37_79B9_7F4A_7C15
+    private var saltState: UInt64
+    /// The last ones whose collections were replaced: whoever still holds such a collection must not find the new one.
+    private var retiredSalts: [Int64] = []
+    private static let retiredSaltCountMax = 32
 
     /// - Parameters:
     ///   - topRef: the bound version's top array, 0 for a file that was never committed to.
     ///   - format: the format in which the bound version was written; older than the current one only for its upgrade.
-    public init(arena: Arena, topRef: Int, format: UInt8 = FileHeader.currentFormat, previous: Group? = nil) throws {
+    ///   - version: the bound one; salts differ from those of other versions.
+    public init(
+        arena: Arena, topRef: Int, format: UInt8 = FileHeader.currentFormat, previous: Group? = nil, version: UInt64 = 0
+    ) throws {
         self.arena = arena
+        saltState = 0x9E37_79B9_7F4A_7C15 &+ version &* 0xD1B5_4A32_D192_ED03
         if topRef == 0 {
             names = try NameArrayEditor.create(arena)
             tables = try arena.makeRefs(count: 0)
@@ -89,8 +96,17 @@ public final class GroupEditor {
             siblingCount < 16
             ? Int64(Int8(truncatingIfNeeded: z))
             : siblingCount < 4096 ? Int64(Int16(truncatingIfNeeded: z)) : Int64(Int32(truncatingIfNeeded: z))
-        while try salt == 0 || isTaken(salt) { salt = salt == Int64(Int32.max) ? Int64(Int32.min) : salt + 1 }
+        while try salt == 0 || retiredSalts.contains(salt) || isTaken(salt) {
+            salt = salt == Int64(Int32.max) ? Int64(Int32.min) : salt + 1
+        }
         return salt
+    }
+
+    /// The collection with this salt goes, and another one may come in its place; 0 is none.
+    func retireSalt(_ salt: Int64) {
+        if salt == 0 { return }
+        if retiredSalts.count == Self.retiredSaltCountMax { retiredSalts.removeFirst() }
+        retiredSalts.append(salt)
     }
 
     // MARK: Tables

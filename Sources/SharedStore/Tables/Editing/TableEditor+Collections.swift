@@ -137,6 +137,7 @@ extension TableEditor {
         }
         let isSameCollection = (value == .list && old.value == .list) || (value == .dictionary && old.value == .dictionary)
         if !isSameCollection {
+            group.retireSalt(old.salt)
             if old.value != value || form.elementType == .mixed {
                 try removeLinks(form.column, identity.object, of: old.value, nested: { old.nested }, depth: 0)
             }
@@ -417,6 +418,7 @@ extension TableEditor {
             let old = try leaf.value(place.position - start)
             isSameCollection = (value == .list && old == .list) || (value == .dictionary && old == .dictionary)
             if !isSameCollection {
+                if old == .list || old == .dictionary { group.retireSalt(try leaf.key(place.position - start)) }
                 try removeLinks(
                     form.column, identity.object, of: old, nested: { try leaf.nestedRef(place.position - start) }, depth: 0)
             }

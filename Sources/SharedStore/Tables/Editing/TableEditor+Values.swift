@@ -121,6 +121,7 @@ extension TableEditor {
         let isSameCollection = (value == .list && old == .list) || (value == .dictionary && old == .dictionary)
         if isIndexed(column) && !isSameCollection { try changeIndex(column, key, from: present.indexedValue(column), to: value) }
         if isSameCollection { return }
+        if old == .list || old == .dictionary { group.retireSalt(try present.nestedKey(column)) }
         try removeLinks(inMixedOf: column, key)
         let row = try writableRow(key)
         let leaf = try cell(row, column)
