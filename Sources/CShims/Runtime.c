@@ -155,6 +155,7 @@ uint64_t realm_reference_step(void *object) {
 // MARK: Where the caller runs
 
 __thread uint64_t realm_thread_number = 0;
+__thread uint32_t realm_sample_depth = 0;
 static uint64_t last_thread_number = 0;
 
 uint64_t realm_assign_thread_number(void) {

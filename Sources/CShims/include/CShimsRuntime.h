@@ -60,6 +60,13 @@ static inline uint64_t realm_current_thread_number(void) {
 /// The same, or 0 where the thread has no number yet.
 static inline uint64_t realm_present_thread_number(void) { return realm_thread_number; }
 
+extern __thread uint32_t realm_sample_depth __attribute__((tls_model("initial-exec")));
+
+/// While a thread makes an instance of a class for a library's own use: what the instance makes besides may tell.
+static inline void realm_begin_sample(void) { realm_sample_depth += 1; }
+static inline void realm_end_sample(void) { realm_sample_depth -= 1; }
+static inline bool realm_makes_sample(void) { return realm_sample_depth != 0; }
+
 /// Has `handler`, the same for all threads, called with `context` on the calling thread when that ends; false where that cannot be.
 bool realm_set_thread_end(void *context, void (*handler)(void *context));
 

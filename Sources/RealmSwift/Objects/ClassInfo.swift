@@ -54,7 +54,7 @@ final class ClassInfo: @unchecked Sendable {
         let mapping = type.propertiesMapping()
         var properties: [PropertyInfo] = []
         if fields.contains(where: { $0.type is any AnyPersisted.Type || $0.type is any LegacyField.Type }) {
-            let sample = ClassInfo.makingSample { ModelRuntime.make(type) }
+            let sample = ClassInfo.makingSample { ModelRuntime.makeSample(type) }
             properties = ClassInfo.persistedFields(fields, sample).enumerated().map { index, field in
                 PropertyInfo(
                     name: field.name, columnName: mapping[field.name] ?? field.name, offset: field.offset, wrapper: field.wrapper,

@@ -29,7 +29,14 @@ enum ModelRuntime {
         Unmanaged<AnyObject>.fromOpaque(pointer).takeRetainedValue()
     }
 
-    /// A new instance by the class's `init()`.
+    /// An instance for the library's own use, by the class's `init()`: properties whose default is a new identifier hold none yet.
+    static func makeSample(_ type: ObjectBase.Type) -> ObjectBase {
+        realm_begin_sample()
+        defer { realm_end_sample() }
+        return make(type)
+    }
+
+    /// A new instance by the class's `init()`, as the application makes it.
     static func make(_ type: ObjectBase.Type) -> ObjectBase {
         unsafeDowncast(take(realm_call_initializer(metadata(type), initializerSlot)), to: ObjectBase.self)
     }

@@ -1,4 +1,5 @@
 import Foundation
+internal import CShims
 
 /// What a property declares besides its type.
 @frozen public struct _PropertyFlags: OptionSet, Sendable {
@@ -49,9 +50,9 @@ public struct Persisted<Value: _Persistable> {
     }
 
     /// A property that begins with the default of its type.
-    @inlinable public init() { storage = .unset([]) }
+    @inlinable public init() { storage = Value._isDefaultFresh ? _freshStorage([]) : .unset([]) }
     @inlinable public init(wrappedValue value: Value) { storage = .value(value, []) }
-    @inlinable init(_ flags: _PropertyFlags) { storage = .unset(flags) }
+    @inlinable init(_ flags: _PropertyFlags) { storage = Value._isDefaultFresh ? _freshStorage(flags) : .unset(flags) }
     @inlinable init(_ value: Value, _ flags: _PropertyFlags) { storage = .value(value, flags) }
 
     /// Reads and writes the property of an object, which Swift calls for `object.property`.
@@ -85,6 +86,14 @@ public struct Persisted<Value: _Persistable> {
             }
         }
     }
+}
+
+/// Where the default of a property is that is another one each time it is made, in an object of the application: made at once, so
+/// that it is the same for all who see it. `Codable` sees a copy of the wrapper, in which nothing can be kept. In an instance that the
+/// library makes for itself: nowhere yet.
+@inline(never)
+public func _freshStorage<Value: _Persistable>(_ flags: _PropertyFlags) -> _PropertyStorage<Value> {
+    realm_makes_sample() ? .unset(flags) : .value(Value._default(), flags)
 }
 
 extension Persisted where Value.PersistedType: _Indexable {

@@ -85,7 +85,7 @@ enum Tracing {
     static func scratch(_ type: ObjectBase.Type) -> ObjectBase? {
         if let scratch = scratches.withLock({ $0[ObjectIdentifier(type)] }) { return scratch.object }
         let info = ClassInfo.of(type)
-        let object = ModelRuntime.make(type)
+        let object = ModelRuntime.makeSample(type)
         var declaredValues: [Int: Any] = [:]
         for property in info.properties {
             let address = object.address(property.offset)

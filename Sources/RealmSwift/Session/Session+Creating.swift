@@ -22,7 +22,7 @@ extension Session {
         var given: [String: Any?] = [:]
         let names = type.properties.filter { $0.slot < ManagedProperty.computedSlots }.map(\.name)
         ValueInput.forEachValue(of: value, type.name, names) { given.updateValue($1, forKey: $0) }
-        let sample = type.info.map { ModelRuntime.make($0.type) }
+        let sample = type.info.map { ModelRuntime.makeSample($0.type) }
 
         var key = ObjectKey.null
         var isNew = true
@@ -43,7 +43,7 @@ extension Session {
         let names = type.properties.filter { $0.slot < ManagedProperty.computedSlots }.map(\.name)
         ValueInput.forEachValue(of: input, type.name, names) { given.updateValue($1, forKey: $0) }
         fill(
-            type, key, given, sample: isNew ? type.info.map { ModelRuntime.make($0.type) } : nil, isNew ? .all : policy,
+            type, key, given, sample: isNew ? type.info.map { ModelRuntime.makeSample($0.type) } : nil, isNew ? .all : policy,
             nested: policy, isNew: isNew)
     }
 

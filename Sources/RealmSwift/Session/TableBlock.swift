@@ -351,7 +351,7 @@ final class SessionType {
     }
 
     private func makeByInitializer(_ info: ClassInfo) -> ObjectBase {
-        let object = ModelRuntime.make(info.type)
+        let object = ModelRuntime.makeSample(info.type)
         for property in properties where property.property.index >= 0 {
             let declared = info.properties[property.property.index]
             declared.wrapper.setManaged(at: object.address(declared.offset), slot: UInt16(property.slot))

@@ -25,6 +25,7 @@ public protocol FailableCustomPersistable: _CustomPersistable {
 }
 
 extension _CustomPersistable {
+    @inlinable public static var _isDefaultFresh: Bool { PersistedType._isDefaultFresh }
     public static var _shape: _PropertyShape {
         var shape = PersistedType._shape
         shape.isMappedObject = shape.type == .object

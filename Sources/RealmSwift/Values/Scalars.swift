@@ -197,6 +197,7 @@ extension ObjectId: _PersistableInsideOptional, _RealmCollectionValueInsideOptio
     public static var _shape: _PropertyShape { _PropertyShape(.objectId) }
     /// Fresh, so that it can serve as a primary key at once.
     public static func _default() -> ObjectId { .generate() }
+    @inlinable public static var _isDefaultFresh: Bool { true }
     public static func _from(_ stored: _Stored) -> ObjectId {
         guard case .plain(.objectId(let value)) = stored.content else { stored.mismatch(ObjectId.self) }
         return ObjectId(value)
@@ -207,6 +208,7 @@ extension ObjectId: _PersistableInsideOptional, _RealmCollectionValueInsideOptio
 
 extension UUID: _PersistableInsideOptional, _RealmCollectionValueInsideOptional, _DefaultConstructible {
     public typealias PersistedType = UUID
+    @inlinable public static var _isDefaultFresh: Bool { true }
     public static var _shape: _PropertyShape { _PropertyShape(.UUID) }
     public static func _from(_ stored: _Stored) -> UUID {
         guard case .plain(.uuid(let value)) = stored.content else { stored.mismatch(UUID.self) }

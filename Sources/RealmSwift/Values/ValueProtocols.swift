@@ -35,6 +35,8 @@ where PersistedType: _Persistable, PersistedType.PersistedType.PersistedType == 
     static func _set(_ object: ObjectBase, _ slot: Int, _ value: Self)
     /// Value of a property without an explicit default. Need not be the same at each call: the wrapper keeps the first one.
     static func _default() -> Self
+    /// True where the default is a new identifier each time, which must be made only once for each property.
+    static var _isDefaultFresh: Bool { get }
     /// What a property of an unmanaged object holds after `new` was assigned to it while it held `old` (nil: not read yet).
     static func _assigned(_ new: Self, over old: Self?) -> Self
     /// A value that is recognised when a key path is traced.
@@ -83,6 +85,7 @@ extension _Persistable where Self: _DefaultConstructible {
 }
 
 extension _Persistable {
+    @inlinable public static var _isDefaultFresh: Bool { false }
     @inlinable public static func _assigned(_ new: Self, over old: Self?) -> Self { new }
     public static func _traceMark() -> Self { _default() }
     public static func _traceDefault() -> Self { _default() }

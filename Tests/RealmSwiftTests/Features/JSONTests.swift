@@ -126,10 +126,51 @@ final class JSONTests: RealmTestCase {
         XCTAssertEqual(try text(AnyRealmCollection(object.ints)), "[1,2]")
     }
 
+    /// Identifiers that nobody has read are made once too.
+    func testF068_theDefaultsThatAreEncodedAreThoseThatAreStored() throws {
+        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [CodableTicket.self]))
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let ticket = CodableTicket()
+        let first = try encoder.encode(ticket), second = try encoder.encode(ticket)
+        XCTAssertEqual(first, second)
+        let values = try XCTUnwrap(JSONSerialization.jsonObject(with: first) as? [String: String])
+        XCTAssertEqual(values["id"], ticket.id.stringValue)
+        XCTAssertEqual(values["token"], ticket.token.uuidString)
+        XCTAssertEqual(values["mapped"], ticket.mapped.uuid.uuidString)
+        let stored = CodableTicket()
+        let sent = try JSONSerialization.jsonObject(with: encoder.encode(stored)) as? [String: String]
+        try realm.write { realm.add(stored) }
+        XCTAssertEqual(sent?["id"], realm.objects(CodableTicket.self).first?.id.stringValue)
+        XCTAssertEqual(sent?["token"], realm.objects(CodableTicket.self).first?.token.uuidString)
+        XCTAssertNotEqual(CodableTicket().id, CodableTicket().id)
+        XCTAssertNotEqual(CodableTicket().token, CodableTicket().token)
+        let decoded = try JSONDecoder().decode(CodableTicket.self, from: first)
+        XCTAssertEqual(decoded.token, ticket.token)
+    }
+
     func testAManagedObjectIsNotEncodedBySynthesizedCode() throws {
         let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [CodableDog.self]))
         let dog = CodableDog(value: ["name": "Rex"])
         try realm.write { realm.add(dog) }
         XCTAssertThrowsError(try JSONEncoder().encode(dog)) { XCTAssertTrue($0 is EncodingError) }
+    }
+}
+
+final class CodableTicket: Object, Codable {
+    @Persisted(primaryKey: true) var id: ObjectId
+    @Persisted var token: UUID
+    @Persisted var mapped: TicketNumber
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
+}
+
+struct TicketNumber: CustomPersistable, Codable {
+    var uuid: UUID
+    init(persistedValue: UUID) { uuid = persistedValue }
+    var persistableValue: UUID { uuid }
+    init(from decoder: any Decoder) throws { uuid = try decoder.singleValueContainer().decode(UUID.self) }
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(uuid)
     }
 }
