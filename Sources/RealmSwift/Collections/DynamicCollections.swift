@@ -37,22 +37,58 @@ enum DynamicCollections {
 extension ObjectBase {
     private final func dynamicHandle(_ name: String) -> CollectionHandle {
         guard let property = managedType?.property(name), property.isCollection, property.slot < ManagedProperty.computedSlots
-        else {
-            misuse("'\(name)' is no collection of the managed class '\(schemaName)'")
-        }
+        else { noCollection(name) }
         return collectionHandle(property.slot)
     }
 
-    /// A list of objects by name; of a managed object.
-    public final func dynamicList(_ propertyName: String) -> List<DynamicObject> { List(dynamicHandle(propertyName)) }
+    private final func noCollection(_ name: String) -> Never {
+        misuse("'\(name)' is no collection of the class '\(schemaName)'")
+    }
+
+    /// A collection of objects of an unmanaged object, with what it holds now; nil where the property is something else.
+    final func dynamicCollection(_ name: String) -> Any? {
+        guard let shape = ClassInfo.of(Swift.type(of: self)).property(name)?.shape, shape.type == .object else { return nil }
+        switch shape.collection {
+        case .list:
+            let list = List<DynamicObject>()
+            list.append(objectsIn: shownElements(name))
+            return list
+        case .set:
+            let set = MutableSet<DynamicObject>()
+            set.insert(objectsIn: shownElements(name))
+            return set
+        case .map:
+            let map = Map<String, DynamicObject?>()
+            for (key, value) in (value(forKey: name) as? any AnyMap)?.dynamicEntries ?? [] {
+                map[key] = .some((value as? ObjectBase).map { DynamicObject(showing: $0) })
+            }
+            return map
+        case nil: return nil
+        }
+    }
+
+    private final func shownElements(_ name: String) -> [DynamicObject] {
+        let elements = (value(forKey: name) as? any KeyValueCollection)?.dynamicElements ?? []
+        return elements.compactMap { ($0 as? ObjectBase).map { DynamicObject(showing: $0) } }
+    }
+
+    private final func dynamicCollection<C>(_ name: String, _ make: (CollectionHandle) -> C) -> C {
+        if block != nil { return make(dynamicHandle(name)) }
+        guard let collection = shownObject.dynamicCollection(name) as? C else { noCollection(name) }
+        return collection
+    }
+
+    /// A list of objects by name. Of an unmanaged object it shows what the property holds now: elements that are put into it do not
+    /// come to the object.
+    public final func dynamicList(_ propertyName: String) -> List<DynamicObject> { dynamicCollection(propertyName) { List($0) } }
     /// The set of objects in a property, with objects that are read by property names. Another kind of property stops the
     /// process.
     public final func dynamicMutableSet(_ propertyName: String) -> MutableSet<DynamicObject> {
-        MutableSet(dynamicHandle(propertyName))
+        dynamicCollection(propertyName) { MutableSet($0) }
     }
     /// The map of objects in a property, with objects that are read by property names. Another kind of property stops the
     /// process.
     public final func dynamicMap<Key: _MapKey>(_ propertyName: String) -> Map<Key, DynamicObject?> {
-        Map(dynamicHandle(propertyName))
+        dynamicCollection(propertyName) { Map($0) }
     }
 }

@@ -78,30 +78,6 @@ open class EmbeddedObject: ObjectBase, _LinkedObject {
     }
 }
 
-/// An object of which only the schema in the file is known; also any object, read by property name.
-@dynamicMemberLookup
-public final class DynamicObject: Object {
-    /// False: the class stands in for those that are known by name only.
-    public override static func shouldIncludeInDefaultSchema() -> Bool { false }
-
-    /// A property by its name; one that the class in the file does not have stops the process.
-    public override subscript(key: String) -> Any? {
-        get { value(forKey: key) }
-        set { setValue(newValue, forKey: key) }
-    }
-
-    /// A property by its name, as a member.
-    public subscript(dynamicMember member: String) -> Any? {
-        get { value(forKey: member) }
-        set { setValue(newValue, forKey: member) }
-    }
-
-    /// Stops the process.
-    public override func value(forUndefinedKey key: String) -> Any? { super.value(forUndefinedKey: key) }
-    /// Stops the process.
-    public override func setValue(_ value: Any?, forUndefinedKey key: String) { super.setValue(value, forUndefinedKey: key) }
-}
-
 // MARK: Links
 
 /// A class of objects that can stand behind a link.
@@ -115,7 +91,7 @@ extension _LinkedObject {
         return object
     }
 
-    public func _toStored() -> _Stored { _Stored(.object(self)) }
+    public func _toStored() -> _Stored { _Stored(.object(shownObject)) }
 
     @inlinable public static func _getOptional(_ object: ObjectBase, _ slot: Int) -> Self? {
         _getLinked(object, slot, self).map { unsafeDowncast($0, to: Self.self) }

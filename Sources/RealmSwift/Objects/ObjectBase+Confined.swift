@@ -11,7 +11,7 @@ extension ObjectBase {
                 className: managedType.name, objectClass: DynamicObject.self, isEmbedded: managedType.isEmbedded,
                 properties: managedType.properties.map(\.property), primaryKey: managedType.primaryKey?.name)
         }
-        return ObjectSchema(ClassInfo.of(Swift.type(of: self)))
+        return ObjectSchema(ClassInfo.of(Swift.type(of: shownObject)))
     }
 
     final var isInFrozenSession: Bool { session?.isFrozen ?? false }
@@ -19,7 +19,7 @@ extension ObjectBase {
     /// The same object of the same file, whatever thread or version it is seen from; for unmanaged objects the same instance.
     final func isSame(_ other: ObjectBase?) -> Bool {
         guard let other else { return false }
-        if self === other { return true }
+        if shownObject === other.shownObject { return true }
         guard let session, let otherSession = other.session, let managedType, let otherType = other.managedType else {
             return false
         }

@@ -135,7 +135,7 @@ extension ObjectBase {
     final func address(_ offset: Int) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() + offset }
 
     /// The name of the class in messages and descriptions; of a dynamic object the one in the schema.
-    final var schemaName: String { managedType?.name ?? type(of: self).className() }
+    final var schemaName: String { managedType?.name ?? type(of: shownObject).className() }
 
     /// A property by name: of the class, or of a managed dynamic object by the schema of the file.
     enum PropertyAccess {

@@ -77,7 +77,9 @@ public enum AnyRealmValue: Hashable {
     /// The object by property names, also one of a class that the schema does not have.
     public var dynamicObject: DynamicObject? {
         guard case .object(let object) = self else { return nil }
-        return object as? DynamicObject ?? object.sameObject(as: DynamicObject.self) as? DynamicObject
+        if let object = object as? DynamicObject { return object }
+        if object.block == nil { return DynamicObject(showing: object) }
+        return object.sameObject(as: DynamicObject.self) as? DynamicObject
     }
 }
 
@@ -129,7 +131,7 @@ extension AnyRealmValue: _RealmSchemaDiscoverable, _HasPersistedType, _Persistab
         case .objectId(let v): v._toStored()
         case .decimal128(let v): v._toStored()
         case .uuid(let v): v._toStored()
-        case .object(let v): _Stored(.object(v))
+        case .object(let v): _Stored(.object(v.shownObject))
         case .list(let v): _Stored(.list(v))
         case .dictionary(let v): _Stored(.dictionary(v))
         }

@@ -10,8 +10,27 @@ extension Float: RealmOptionalType {}
 extension Double: RealmOptionalType {}
 extension Bool: RealmOptionalType {}
 
-/// The name of enums that can be stored, from before `PersistableEnum`.
-public protocol RealmEnum: RealmOptionalType, _RealmSchemaDiscoverable {}
+/// The name of enums that can be stored, from before `PersistableEnum`: their raw values are what is stored.
+///
+///     enum Size: Int, RealmEnum { case small, large }
+///     class Shirt: Object { let size = RealmOptional<Size>() }
+///
+/// A class of the older form can have such an enum in a `RealmOptional` or `RealmProperty`; `@Persisted` wants a
+/// `PersistableEnum`.
+public protocol RealmEnum: RealmOptionalType, _RealmSchemaDiscoverable, _Storable {}
+
+extension RealmEnum where Self: RawRepresentable, RawValue: _PersistableInsideOptional {
+    public static var _shape: _PropertyShape { RawValue._shape }
+    public static func _from(_ stored: _Stored) -> Self {
+        let raw = RawValue._from(stored)
+        guard let value = Self(rawValue: raw) else { misuse("The enum '\(Self.self)' has no case with the raw value '\(raw)'") }
+        return value
+    }
+    public static func _fromOptional(_ stored: _Stored) -> Self? {
+        RawValue._fromOptional(stored).flatMap { Self(rawValue: $0) }
+    }
+    public func _toStored() -> _Stored { rawValue._toStored() }
+}
 
 /// An enum that is stored as its raw value, an integer or a text.
 ///

@@ -13,7 +13,9 @@ enum ValueInput {
 
     /// The value where it is an object. Casting would first make a Foundation object of a dictionary or a text, to see whether
     /// that is one.
-    static func object(_ value: Any) -> ObjectBase? { type(of: value) is ObjectBase.Type ? value as? ObjectBase : nil }
+    static func object(_ value: Any) -> ObjectBase? {
+        type(of: value) is ObjectBase.Type ? (value as? ObjectBase)?.shownObject : nil
+    }
 
     static func message(_ value: Any?, _ shape: _PropertyShape, _ path: String) -> String {
         let text = unwrap(value).map { "'\($0)' of type '\(type(of: $0))'" } ?? "'nil'"

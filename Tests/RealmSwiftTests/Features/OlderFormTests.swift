@@ -57,6 +57,30 @@ final class OlderFormTests: RealmTestCase {
         XCTAssertEqual(try JSONDecoder().decode([RealmProperty<Int?>].self, from: Data("[1, null]".utf8)).map(\.value), [1, nil])
     }
 
+    func testF069_enumsOfTheOlderForm() throws {
+        let realm = try Realm(configuration: Realm.Configuration(inMemoryIdentifier: name, objectTypes: [OldShirt.self]))
+        let shirt = OldShirt(value: ["size": OldSize.large, "colour": "red"] as [String: Any]), other = OldShirt()
+        XCTAssertEqual(shirt.size.value, .large)
+        XCTAssertEqual(shirt.colour.value, .red)
+        other.size.value = .small
+        try realm.write { realm.add([shirt, other]) }
+        XCTAssertEqual(shirt.objectSchema["size"]?.type, .int)
+        XCTAssertEqual(shirt.objectSchema["colour"]?.type, .string)
+        XCTAssertEqual(shirt["size"] as? Int, 2)
+        XCTAssertEqual(
+            realm.objects(OldShirt.self).filter("size == %@", OldSize.small.rawValue).first?.isSameObject(as: other), true)
+        XCTAssertEqual(realm.objects(OldShirt.self).filter("size == %@", OldSize.large).count, 1)
+        XCTAssertNil(other.colour.value)
+        try realm.write {
+            other.colour.value = .blue
+            shirt["size"] = 1
+        }
+        XCTAssertEqual(realm.objects(OldShirt.self).filter("colour = 'blue'").first?.colour.value, .blue)
+        XCTAssertEqual(shirt.size.value, .small)
+        try realm.write { shirt["size"] = 77 }
+        XCTAssertNil(shirt.size.value)
+    }
+
     func testF050_baseAndSubclassDeclareTheirOwnWay() throws {
         XCTAssertEqual(MixedForms().objectSchema.properties.map(\.name), ["id", "title", "numbers"])
         XCTAssertEqual(Derived().objectSchema.properties.map(\.name), ["id", "title", "subtitle"])
@@ -65,4 +89,13 @@ final class OlderFormTests: RealmTestCase {
         XCTAssertEqual(realm.objects(MixedForms.self).first.map { Array($0.numbers) }, [1, 2])
         XCTAssertEqual(realm.objects(MixedForms.self).first?.title, "t")
     }
+}
+
+enum OldSize: Int, RealmEnum { case small = 1, large }
+enum OldColour: String, RealmEnum { case red, blue }
+
+final class OldShirt: Object {
+    let size = RealmOptional<OldSize>()
+    let colour = RealmProperty<OldColour?>()
+    override class func shouldIncludeInDefaultSchema() -> Bool { false }
 }

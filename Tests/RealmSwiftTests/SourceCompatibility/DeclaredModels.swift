@@ -53,7 +53,7 @@ enum Declared {
         @Persisted var name: String
         @Persisted var number: Int?
         @Persisted var inner: StreetPart?
-        @Persisted var list: List<Street>
+        @Persisted var list: List<StreetPart>
     }
     class Pet: Object, ObjectKeyIdentifiable, Codable {
         @Persisted(primaryKey: true) var _id: ObjectId
