@@ -190,6 +190,69 @@ final class SchemaChangeTests: XCTestCase {
         }
     }
 
+    func testAPropertyIsRenamedByWayOfNamesThatNobodyHas() throws {
+        func int(_ name: String) -> PropertySchema { PropertySchema(name: name, type: .int) }
+        func rename(_ steps: [(String, String)], to wanted: Schema) throws -> Int64? {
+            let store = try Store.inMemory()
+            _ = try SchemaChanger.open(store, thing([int("a"), int("b")]), version: 0)
+            try store.write {
+                let table = try $0.editor.editor(named: "class_Thing")
+                let key = try table.createObject()
+                try table.set("a", of: key, to: .int(5))
+                try table.set("b", of: key, to: .int(6))
+            }
+            _ = try SchemaChanger.open(store, wanted, version: 1) { context in
+                for (from, to) in steps { try context.renameProperty("Thing", from: from, to: to) }
+            }
+            let reader = try store.beginRead()
+            defer { reader.end() }
+            let table = try XCTUnwrap(reader.group.table(ofClass: "Thing"))
+            guard let row = try table.object(at: 0), case .int(let value) = try row.value(XCTUnwrap(table.column(named: "c")))
+            else {
+                return nil
+            }
+            return value
+        }
+        let optional = PropertySchema(name: "c", type: .int, isOptional: true, isIndexed: true)
+        XCTAssertEqual(try rename([("a", "x"), ("x", "c")], to: thing([int("c"), int("b")])), 5)
+        XCTAssertEqual(try rename([("a", "x"), ("x", "y"), ("y", "c")], to: thing([optional])), 5)
+        XCTAssertEqual(try rename([("a", "x"), ("b", "c")], to: thing([int("c"), int("x")])), 6)
+        for (steps, wanted) in [
+            // Left under a name that nobody has; the old name is wanted; the type is another one; a name that is taken.
+            ([("a", "x"), ("x", "y")], thing([int("c")])), ([("a", "x"), ("x", "c")], thing([int("a"), int("c")])),
+            ([("a", "x"), ("x", "c")], thing([PropertySchema(name: "c", type: .string)])),
+            ([("a", "b"), ("b", "c")], thing([int("c")])),
+            ([("x", "c")], thing([int("c")])), ([("a", "x"), ("a", "c")], thing([int("c")])),
+        ] {
+            XCTAssertThrowsError(try rename(steps, to: wanted), "\(steps)") {
+                guard case SchemaError.renameRefused? = $0 as? SchemaError else { return XCTFail("\(steps): \($0)") }
+            }
+        }
+    }
+
+    func testEmbeddedClassesThatCouldHoldThemselvesAreRefused() throws {
+        func embedded(_ name: String, _ target: String, _ collection: CollectionKind?) -> ObjectSchema {
+            ObjectSchema(
+                name: name, kind: .embedded, primaryKey: nil,
+                properties: [
+                    PropertySchema(
+                        name: "p", type: .link, collection: collection, isOptional: collection != .list, objectType: target)
+                ])
+        }
+        let owner = ObjectSchema(
+            name: "A", kind: .topLevel, primaryKey: nil,
+            properties: [PropertySchema(name: "e", type: .link, isOptional: true, objectType: "E")])
+        for collection in [nil, CollectionKind.list, .dictionary] {
+            XCTAssertEqual(
+                Schema(version: -1, classes: [owner, embedded("E", "E", collection)]).problems(), [.embeddedCycle(["E.p"])])
+            XCTAssertEqual(
+                Schema(version: -1, classes: [owner, embedded("E", "F", collection), embedded("F", "E", nil)]).problems(),
+                [.embeddedCycle(["E.p", "F.p"]), .embeddedCycle(["F.p", "E.p"])])
+        }
+        // By way of an object that stands for itself there is an end.
+        XCTAssertEqual(Schema(version: -1, classes: [owner, embedded("E", "A", .list)]).problems(), [])
+    }
+
     func testAPrimaryKeyThatLosesItsRoleCanKeepAnIndex() throws {
         let store = try Store.inMemory()
         let plain = PropertySchema(name: "id", type: .int), indexed = PropertySchema(name: "id", type: .int, isIndexed: true)

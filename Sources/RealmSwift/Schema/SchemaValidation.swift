@@ -39,13 +39,13 @@ enum ModelSchema {
         return problems
     }
 
-    /// The links by which an embedded object would hold another one of its own class, and so on without an end. Links in
-    /// collections do end.
+    /// The links by which an embedded object could hold another one of its own class; also those in collections, which no other
+    /// program could open the file with.
     private static func cycle(of start: ClassInfo, _ classes: [ExactString: ClassInfo]) -> [String]? {
         var paths: [(info: ClassInfo, path: [String])] = [(start, [])]
         var seen: Set<ExactString> = []
         while let (info, path) = paths.popLast() {
-            for property in info.properties where property.shape.type == .object && property.shape.collection == nil {
+            for property in info.properties where property.shape.type == .object {
                 guard let target = property.shape.objectClass, target.isEmbedded(),
                     let targetInfo = classes[ExactString(target.className())]
                 else { continue }

@@ -17,6 +17,17 @@ public final class MigrationContext {
     public let old: Group
     /// The tables under way, to be changed. Old and new objects have the same keys.
     public let editor: GroupEditor
+    /// Renamings to names that the wanted schema does not have, which must be renamed once more before the block ends.
+    private var detours: [Detour] = []
+
+    private struct Detour {
+        var className: String
+        /// As the file had it.
+        var source: PropertySchema
+        /// The last renaming.
+        var from: String
+        var to: String
+    }
 
     init(oldSchema: Schema, newSchema: Schema, oldVersion: UInt64, newVersion: UInt64, old: Group, editor: GroupEditor) {
         self.oldSchema = oldSchema
@@ -78,6 +89,8 @@ public final class MigrationContext {
     /// Gives a property another name and keeps its values, which the change of schema alone would lose. Where the new property is
     /// optional and the old one was not, the values are kept too.
     ///
+    /// A property may be renamed more than once, by way of names that the wanted schema does not have.
+    ///
     /// - Parameters: the names in the file.
     /// - Throws: `SchemaError.renameRefused` where the class or a name is missing, the wanted schema still has the old one, the
     ///   types differ, or the new property is required and the old one was not.
@@ -85,22 +98,42 @@ public final class MigrationContext {
         func refused(_ reason: String) -> SchemaError { .renameRefused(class: className, from: from, to: to, reason: reason) }
         guard let oldClass = oldSchema.objectSchema(named: className) else { throw refused("the file has no such class") }
         guard let newClass = newSchema.objectSchema(named: className) else { throw refused("the class is not in the new schema") }
-        guard let source = oldClass.property(named: from), let table = try table(className),
+        let detour = detours.firstIndex { $0.className.isSame(as: className) && $0.to.isSame(as: from) }
+        guard let source = detour.map({ detours[$0].source }) ?? oldClass.property(named: from), let table = try table(className),
             let column = table.table.column(named: from)
         else {
             throw refused("the file has no such property")
         }
-        guard let target = newClass.property(named: to) else { throw refused("the new schema has no property of the new name") }
         if newClass.property(named: from) != nil { throw refused("the new schema still has the old name") }
-        if !source.hasSameType(as: target) { throw refused("the type changes from '\(source.typeName)' to '\(target.typeName)'") }
-        if source.columnIsNullable && !target.columnIsNullable { throw refused("the property was optional and is required now") }
+        let target = newClass.property(named: to)
+        if let target, !source.hasSameType(as: target) {
+            throw refused("the type changes from '\(source.typeName)' to '\(target.typeName)'")
+        }
+        if let target, source.columnIsNullable && !target.columnIsNullable {
+            throw refused("the property was optional and is required now")
+        }
         if let placeholder = table.table.column(named: to) {
-            if oldClass.property(named: to) != nil { throw refused("the file has a property of the new name already") }
+            if target == nil || oldClass.property(named: to) != nil {
+                throw refused("the file has a property of the new name already")
+            }
             try table.removeColumn(placeholder.key)
         }
         try table.renameColumn(column.key, to: to)
+        if let detour { detours.remove(at: detour) }
+        guard let target else {
+            detours.append(Detour(className: className, source: source, from: from, to: to))
+            return
+        }
         if target.columnIsNullable && !source.columnIsNullable { try table.makeNullable(try table.column(named: to)) }
         try table.setIndexes(try table.column(named: to), target, isPrimaryKey: newClass.primaryKey.isSame(as: to))
+    }
+
+    /// The block has returned.
+    /// - Throws: `SchemaError.renameRefused` where a property was left with a name that the wanted schema does not have.
+    func checkRenamings() throws {
+        guard let detour = detours.first else { return }
+        throw SchemaError.renameRefused(
+            class: detour.className, from: detour.from, to: detour.to, reason: "the new schema has no property of the new name")
     }
 }
 

@@ -23,14 +23,14 @@ extension SchemaChanger {
         if try editor.group.table(named: Group.metadataTableName) == nil { try editor.setSchemaVersion(-1) }
         let block = plan.decision == .migrate ? migration : nil
         if mode == .manual && plan.decision == .migrate {
-            if let block { try block(context(editor, old, file)) }
+            if let block { try run(block, context(editor, old, file)) }
             let missing = SchemaDifference.between(file: try editor.group.schema(), wanted: wanted)
             if !missing.isEmpty { throw SchemaError.incompleteMigration(missing) }
         } else {
             try change(editor, plan.differences, before: block != nil)
             if let block {
                 let indexed = try releasePrimaryKeys(editor)
-                try block(context(editor, old, file))
+                try run(block, context(editor, old, file))
                 try finish(editor, plan.differences)
                 try dropExtraIndexes(editor, indexed)
             } else {
@@ -39,6 +39,11 @@ extension SchemaChanger {
         }
         try editor.setSchemaVersion(Int64(bitPattern: version))
         return plan.decision == .create ? .created : block == nil ? .changed : .migrated
+    }
+
+    private func run(_ block: (MigrationContext) throws -> Void, _ context: MigrationContext) throws {
+        try block(context)
+        try context.checkRenamings()
     }
 
     private func context(_ editor: GroupEditor, _ old: Group, _ file: Schema) -> MigrationContext {

@@ -54,6 +54,9 @@ public enum SchemaProblem: Equatable, Sendable, CustomStringConvertible {
     case requiredLink(class: String, property: String)
     case setOfEmbedded(class: String, property: String)
     case linkToAsymmetric(class: String, property: String)
+    /// Objects of an embedded class could hold others of the same class, whether at once or by way of other embedded ones; the links
+    /// that do, as "class.property".
+    case embeddedCycle([String])
     case noSuchPrimaryKey(class: String, property: String)
     case badPrimaryKeyType(class: String, property: String)
     case embeddedWithPrimaryKey(class: String, property: String)
@@ -73,6 +76,8 @@ public enum SchemaProblem: Equatable, Sendable, CustomStringConvertible {
         case .requiredLink(let name, let property): "Property '\(name).\(property)' of type 'object' must be marked as optional."
         case .setOfEmbedded(let name, let property): "Set property '\(name).\(property)' cannot contain embedded objects."
         case .linkToAsymmetric(let name, let property): "Property '\(name).\(property)' cannot link to an asymmetric class."
+        case .embeddedCycle(let links):
+            "Cycles containing embedded objects are not supported: '\(links.joined(separator: "' -> '"))'."
         case .noSuchPrimaryKey(let name, let property): "Primary key property '\(name).\(property)' does not exist."
         case .badPrimaryKeyType(let name, let property):
             "Property '\(name).\(property)' cannot be made the primary key because of its type."
@@ -120,7 +125,26 @@ extension Schema {
                 problems.append(.badPrimaryKeyType(class: type.name, property: key))
             }
         }
+        problems += classes.lazy.filter { $0.kind == .embedded }.compactMap { embeddedCycle(from: $0) }
         return problems
+    }
+
+    /// The links by which an object of the embedded class would hold another one of the class: the original refuses such classes, even
+    /// where the links are optional or collections.
+    private func embeddedCycle(from start: ObjectSchema) -> SchemaProblem? {
+        var paths: [(type: ObjectSchema, links: [String])] = [(start, [])]
+        var seen: Set<ExactString> = []
+        while let (type, links) = paths.popLast() {
+            for property in type.properties where property.type == .link {
+                guard let target = property.objectType.flatMap({ objectSchema(named: $0) }), target.kind == .embedded else {
+                    continue
+                }
+                let links = links + ["\(type.name).\(property.name)"]
+                if target.name.isSame(as: start.name) { return .embeddedCycle(links) }
+                if seen.insert(ExactString(target.name)).inserted { paths.append((target, links)) }
+            }
+        }
+        return nil
     }
 
     private static func check(
