@@ -134,7 +134,7 @@ struct Failure {
         case .busy, .inUse, .changedMeanwhile: .tryAgain
         case .notJoinable: .notPermitted
         case .notThisMirror, .diverged: .cannotCreate
-        case .sourceDamaged, .damagedState, .notAReplica: .badData
+        case .sourceDamaged, .damagedState, .notAReplica, .unreadable: .badData
         }
     }
 
@@ -161,7 +161,8 @@ struct Failure {
         switch error {
         case .notAnArchive, .noSuchVersion: .noInput
         case .unknownForm: .unavailable
-        case .damaged, .missing, .keyNeeded, .wrongKey, .notEncrypted, .sourceDamaged, .streamingSource, .unsound: .badData
+        case .damaged, .missing, .keyNeeded, .wrongKey, .notEncrypted, .keyForPlain, .sourceDamaged, .streamingSource, .unsound:
+            .badData
         case .leaseHeld, .leaseLost, .inUse: .tryAgain
         case .otherSource, .destinationExists: .cannotCreate
         }

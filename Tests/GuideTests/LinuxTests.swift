@@ -33,10 +33,18 @@ func names(of birds: Results<Bird>) -> AsyncStream<[String]> {
 // sample: linux-key
 /// Instead of the Keychain: a file that only its owner can read.
 func encryptionKey(in file: URL) throws -> Data {
-    if let key = try? Data(contentsOf: file), key.count == 64 { return key }
-    let key = Data((0..<64).map { _ in UInt8.random(in: 0...255) })
-    let isWritten = FileManager.default.createFile(atPath: file.path, contents: key, attributes: [.posixPermissions: 0o600])
-    guard isWritten else { throw CocoaError(.fileWriteUnknown) }
+    if !FileManager.default.fileExists(atPath: file.path) {
+        // Whole under a name of its own first, and never in the place of a key that is there: what that one has encrypted would be lost.
+        let draft = file.appendingPathExtension(UUID().uuidString)
+        let fresh = Data((0..<64).map { _ in UInt8.random(in: 0...255) })
+        let isWritten = FileManager.default.createFile(
+            atPath: draft.path, contents: fresh, attributes: [.posixPermissions: 0o600])
+        guard isWritten else { throw CocoaError(.fileWriteUnknown) }
+        try? FileManager.default.linkItem(at: draft, to: file)
+        try FileManager.default.removeItem(at: draft)
+    }
+    let key = try Data(contentsOf: file)
+    guard key.count == 64 else { throw CocoaError(.fileReadCorruptFile) }
     return key
 }
 // end
@@ -73,6 +81,11 @@ final class LinuxTests: GuideTestCase {
         XCTAssertEqual(key.count, 64)
         XCTAssertEqual(try encryptionKey(in: file), key)
         XCTAssertEqual(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int, 0o600)
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: scratch.path), ["birds.key"])
+        let cut = URL(fileURLWithPath: scratch.file("cut.key"))
+        try key.prefix(63).write(to: cut)
+        XCTAssertThrowsError(try encryptionKey(in: cut))
+        XCTAssertEqual(try Data(contentsOf: cut), key.prefix(63))
         let configuration = Realm.Configuration(
             fileURL: URL(fileURLWithPath: scratch.file("birds.realm")), encryptionKey: key, objectTypes: [Bird.self])
         XCTAssertTrue(try Realm(configuration: configuration).isEmpty)

@@ -57,6 +57,59 @@ final class ArchiveCommandTests: XCTestCase {
         XCTAssertEqual(try RealmSync("history", scratch.file("nowhere")).exitCode, 66)
     }
 
+    func testAKeyForAnArchiveThatIsPlainIsAnErrorAndNothingPlainIsRestored() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let key = scratch.file("key"), source = scratch.file("app.realm"), folder = scratch.file("backups")
+        XCTAssertEqual(try RealmSync("keygen", key).exitCode, 0)
+        try commit(source, 1)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        XCTAssertEqual(try RealmSync("archive", source, folder + "/plain", "--once", "--grace", "0").exitCode, 0)
+        for command in [
+            ["restore", folder + "/plain", scratch.file("x")], ["verify", folder + "/plain"],
+            ["history", folder + "/plain"], ["follow", folder + "/plain", scratch.file("x")],
+        ] {
+            let run = try RealmSync(command + ["--key-file", key])
+            XCTAssertEqual(run.exitCode, 65, "\(command): \(run.errors)")
+            XCTAssertTrue(run.errors.contains("is not encrypted"), run.errors)
+            XCTAssertFalse(FileManager.default.fileExists(atPath: scratch.file("x")))
+        }
+        // Of several archives, the key is that of those that have one.
+        XCTAssertEqual(try RealmSync("encrypt", source, "--key-file", key).exitCode, 0)
+        XCTAssertEqual(
+            try RealmSync("archive", source, folder + "/secret", "--once", "--grace", "0", "--key-file", key).exitCode, 0)
+        let all = try RealmSync("restore", folder, scratch.file("all"), "--all", "--key-file", key)
+        XCTAssertEqual(all.exitCode, 0, all.errors)
+        XCTAssertEqual(try RealmSync("verify", scratch.file("all/plain.realm")).exitCode, 0)
+        XCTAssertEqual(try RealmSync("verify", scratch.file("all/secret.realm"), "--key-file", key).exitCode, 0)
+    }
+
+    func testWhatOnlyItsOwnerMayReadIsNotReadableByOthersInAnArchiveNorRestoredNorRescued() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let source = scratch.file("app.realm")
+        try commit(source, 1)
+        func mode(_ name: String) throws -> Int {
+            try XCTUnwrap(FileManager.default.attributesOfItem(atPath: scratch.file(name))[.posixPermissions] as? Int)
+        }
+        // The mask with which the tests run may take away more.
+        func isWithin(_ name: String, _ limit: Int) throws -> Bool { try mode(name) & ~limit == 0 }
+        for (bits, folder, file) in [(0o600, 0o700, 0o600), (0o640, 0o750, 0o640), (0o644, 0o755, 0o644)] {
+            chmod(source, mode_t(bits))
+            XCTAssertEqual(
+                try RealmSync("archive", source, scratch.file("a\(bits)"), "--once", "--grace", "0").exitCode, 0)
+            XCTAssertTrue(try isWithin("a\(bits)", folder))
+            XCTAssertEqual(try RealmSync("restore", scratch.file("a\(bits)"), scratch.file("r\(bits)")).exitCode, 0)
+            XCTAssertTrue(try isWithin("r\(bits)", file))
+            XCTAssertEqual(try RealmSync("salvage", source, scratch.file("s\(bits)")).exitCode, 0)
+            XCTAssertTrue(try isWithin("s\(bits)", file))
+        }
+        // A folder that was there is its owner's business.
+        try FileManager.default.createDirectory(atPath: scratch.file("open"), withIntermediateDirectories: true)
+        chmod(scratch.file("open"), 0o755)
+        chmod(source, 0o600)
+        XCTAssertEqual(try RealmSync("archive", source, scratch.file("open"), "--once", "--grace", "0").exitCode, 0)
+        XCTAssertEqual(try mode("open"), 0o755)
+    }
+
     func testVerifyFindsDamageInAnArchive() throws {
         let scratch = ScratchDirectory(inMemory: true)
         let source = scratch.file("app.realm"), archive = scratch.file("backup")

@@ -68,7 +68,9 @@ final class EncryptionCommandTests: XCTestCase {
         }
         let peer = try TestProcess()
         XCTAssertTrue(peer.ask("open \(path) create=0").hasPrefix("ok"))
-        XCTAssertEqual(try RealmSync("encrypt", path, "--key-file", key).exitCode, 75)
+        let inUse = try RealmSync("encrypt", path, "--key-file", key)
+        XCTAssertEqual(inUse.exitCode, 75)
+        XCTAssertTrue(inUse.errors.contains("close it there"), inUse.errors)
         peer.finish()
         XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: path)), before)
     }

@@ -93,6 +93,73 @@ final class MirrorCommandTests: XCTestCase {
             64)
     }
 
+    /// A replica that has another key than the mirror is told to use, or none, is left as it is and told of; force sets it aside.
+    func testAReplicaWithAnotherKeyIsLeftAloneAndReplacedByForce() throws {
+        let key = scratch.file("key"), other = scratch.file("other"), source = scratch.file("a.realm")
+        for path in [key, other] { XCTAssertEqual(try RealmSync("keygen", path).exitCode, 0) }
+        let csv = scratch.file("t.csv")
+        try Data("name\nsecret words\n".utf8).write(to: URL(fileURLWithPath: csv))
+        XCTAssertEqual(try RealmSync("import", csv, source, "--key-file", key).exitCode, 0)
+        let ways = [("same", []), ("another", ["--dest-key-file", other]), ("plain", ["--dest-plain"])] as [(String, [String])]
+        for (first, made) in ways {
+            for (second, wanted) in ways where first != second {
+                let replica = scratch.file("\(first)-\(second).realm")
+                let mirror = ["mirror", source, replica, "--key-file", key]
+                XCTAssertEqual(try RealmSync(mirror + ["--once"] + made).exitCode, 0)
+                let before = try Data(contentsOf: URL(fileURLWithPath: replica))
+                for how in ["--once", "--follow"] {
+                    let refused = try RealmSync(mirror + [how] + wanted)
+                    XCTAssertEqual(refused.exitCode, 65, "\(first), \(second), \(how): \(refused.errors)")
+                    let reason =
+                        first == "plain"
+                        ? "not encrypted" : second == "plain" ? "no key was given" : "the key is not that of the file"
+                    XCTAssertTrue(
+                        refused.errors.contains(reason) && refused.errors.contains("--force")
+                            && refused.errors.contains("--dest-key-file"), refused.errors)
+                    XCTAssertEqual(try Data(contentsOf: URL(fileURLWithPath: replica)), before)
+                }
+                let forced = try RealmSync(mirror + ["--once", "--force"] + wanted)
+                XCTAssertEqual(forced.exitCode, 0, forced.errors)
+                XCTAssertTrue(forced.errors.contains("lives on as"), forced.errors)
+                XCTAssertEqual(try RealmSync(mirror + ["--once"] + wanted).exitCode, 0)
+            }
+        }
+    }
+
+    /// What the option says of a replica here holds for a source on another machine too; its key there can be named.
+    func testKeysOnTheOtherMachineAreNamedAndAPlainReplicaHereIsAskedForInTheSameWords() throws {
+        let key = scratch.file("it's a key"), source = scratch.file("a.realm"), there = scratch.file("there.realm")
+        XCTAssertEqual(try RealmSync("keygen", key).exitCode, 0)
+        let csv = scratch.file("t.csv"), ssh = scratch.file("ssh")
+        try Data("name\nsecret words\n".utf8).write(to: URL(fileURLWithPath: csv))
+        XCTAssertEqual(try RealmSync("import", csv, source, "--key-file", key).exitCode, 0)
+        let program = ChildProcess.products.appendingPathComponent("realm-sync").path
+        try Data("#!/bin/sh\nshift 2\nexec sh -c \"exec '\(program)' $*\"\n".utf8).write(to: URL(fileURLWithPath: ssh))
+        chmod(ssh, 0o755)
+        func mirror(_ arguments: String...) throws -> RealmSync {
+            try RealmSync(["mirror"] + arguments + ["--once"], environment: ["REALM_SYNC_SSH": ssh])
+        }
+        let plain = try mirror(source, "ssh://h\(there)", "--key-file", key)
+        XCTAssertEqual(plain.exitCode, 77, plain.errors)
+        XCTAssertFalse(plain.errors.contains(": : "), plain.errors)
+        XCTAssertFalse(FileManager.default.fileExists(atPath: there))
+        let pushed = try mirror(source, "ssh://h\(there)", "--key-file", key, "--remote-key-file", key)
+        XCTAssertEqual(pushed.exitCode, 0, pushed.errors)
+        XCTAssertTrue(try RealmSync("export", there, "--key-file", key).output.contains("secret words"))
+        let back = scratch.file("back.realm")
+        let refused = try mirror("ssh://h\(there)", back, "--remote-key-file", key)
+        XCTAssertEqual(refused.exitCode, 77, refused.errors)
+        XCTAssertTrue(refused.errors.contains("--dest-plain"), refused.errors)
+        let fetched = try mirror("ssh://h\(there)", back, "--remote-key-file", key, "--dest-plain")
+        XCTAssertEqual(fetched.exitCode, 0, fetched.errors)
+        XCTAssertTrue(try RealmSync("export", back).output.contains("secret words"))
+        for wrong in [["--dest-plain"], ["--dest-key-file", key]] {
+            XCTAssertEqual(
+                try RealmSync(["mirror", source, "ssh://h\(there)", "--once", "--key-file", key] + wrong).exitCode, 64)
+        }
+        XCTAssertEqual(try RealmSync("mirror", source, back, "--once", "--remote-key-file", key).exitCode, 64)
+    }
+
     func testAServerFromCertificatesToAMirrorAndBack() throws {
         let certificates = scratch.file("certs"), root = scratch.file("root"), source = scratch.file("a.realm"),
             back = scratch.file("back.realm")

@@ -217,6 +217,22 @@ final class ServiceTellingTests: ServiceTestCase {
         try a.close()
     }
 
+    func testCommandsOfTheServiceDoNotGetTheKeysThatItHasFromItsEnvironment() throws {
+        let record = scratch.file("variables"), digits = String(repeating: "5a", count: 64)
+        try configure(
+            mirror("a", "dest-key-env = REALM_TEST_DIGITS\non-success = env > \(record).part; mv \(record).part \(record)"))
+        let source = try makeSource("a.realm")
+        let child = try start(environment: ["REALM_TEST_DIGITS": digits, "REALM_TEST_OTHER": "other"])
+        try arrive("a", version: commit(source))
+        XCTAssertTrue(eventually { FileManager.default.fileExists(atPath: record) }, child.errors)
+        let text = try String(contentsOfFile: record, encoding: .utf8)
+        XCTAssertTrue(text.contains("REALM_TEST_OTHER=other") && text.contains("REALM_SYNC_STREAM=a"), text)
+        XCTAssertFalse(text.contains("5a5a5a"), text)
+        let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(child.processIdentifier)/environ"))
+        XCTAssertFalse(String(decoding: environment, as: UTF8.self).contains("5a5a5a"))
+        stop(child)
+    }
+
     func testACommandThatFailsIsTold() throws {
         try configure(mirror("nowhere", "on-failure = exit 3"))
         let child = try start()

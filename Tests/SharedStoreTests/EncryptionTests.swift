@@ -251,20 +251,6 @@ final class EncryptionTests: XCTestCase {
 
     /// Where the session's counter stands still nothing is looked at again; where somebody else has written, everything is.
     func testPagesAreCheckedAgainOnlyAfterSomebodyElseHasWritten() throws {
-        final class Markers: PageWriteMarkers, @unchecked Sendable {
-            // Sendable: used by one thread.
-            var areInUse = true
-            var writingPage: UInt64 = 0
-            var writeCounter: UInt64 = 0
-            func beginPageWrite(position: Int) {
-                writingPage = UInt64(position) + 1
-                writeCounter += 1
-            }
-            func endPageWrite() {
-                writeCounter += 1
-                writingPage = 0
-            }
-        }
         let scratch = ScratchDirectory()
         let path = scratch.file("pages"), size = 1 << 20
         let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
@@ -324,20 +310,139 @@ final class EncryptionTests: XCTestCase {
         #endif
     }
 
-    /// Neither the key nor what the cryptographic library makes of it (its key schedule begins with the key).
+    private final class Markers: PageWriteMarkers, @unchecked Sendable {
+        // Sendable: used by one thread.
+        var areInUse = true
+        var writingPage: UInt64 = 0
+        var writeCounter: UInt64 = 0
+        func beginPageWrite(position: Int) {
+            writingPage = UInt64(position) + 1
+            writeCounter += 1
+        }
+        func endPageWrite() {
+            writeCounter += 1
+            writingPage = 0
+        }
+    }
+
+    #if DEBUG
+    /// A writer that stands still half through a page, for as long as a busy machine may make it, spoils no read: neither of who
+    /// knew of a writer, nor of who knew of none.
+    func testAPageThatSomebodyIsInTheMiddleOfWritingIsWaitedFor() throws {
+        for isExpected in [true, false] {
+            let scratch = ScratchDirectory(), size = 1 << 20
+            let path = scratch.file("pages")
+            let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+            defer { SystemCalls.close(fd) }
+            try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 2 * 4096))
+            let markers = Markers(), base = try span(size)
+            let writer = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(size), byteCount: size)
+            for value in [1, 2, 3] as [UInt8] {
+                for page in 0..<2 {
+                    try [UInt8](repeating: value, count: 4096).withUnsafeBytes { try writer.write($0, at: page << 12) }
+                }
+                try writer.flush()
+                writer.didSync()
+            }
+            let reader = try EncryptedPages(
+                descriptor: fd, path: path, key: key(1), base: base, byteCount: size, markers: markers)
+            // Quiet looks, until the reader believes that nobody writes.
+            for _ in 0..<8 {
+                reader.invalidate()
+                try reader.prepare(0, 4096)
+                markers.writeCounter += isExpected ? 1 : 0
+            }
+            let place = PageGeometry.filePosition(4096)
+            var whole = [UInt8](repeating: 0, count: 4096)
+            _ = try whole.withUnsafeMutableBytes { try SystemCalls.read(fd, into: $0, at: place) }
+            let half = [UInt8](repeating: 0xA5, count: 2048)
+            _ = half.withUnsafeBytes { pwrite(fd, $0.baseAddress, 2048, place) }
+            if isExpected { markers.beginPageWrite(position: 4096) }
+            var reads = 0
+            SystemCallInterception.hook = { call in
+                guard call.name == "pread64" else { return nil }
+                reads += 1
+                if reads == 1, !isExpected { markers.beginPageWrite(position: 4096) }
+                if reads == 150 {
+                    _ = whole.withUnsafeBytes { pwrite(fd, $0.baseAddress, 4096, place) }
+                    markers.endPageWrite()
+                }
+                return nil
+            }
+            defer { SystemCallInterception.hook = nil }
+            reader.invalidate()
+            try reader.prepare(4096, 8192)
+            XCTAssertGreaterThanOrEqual(reads, 150)
+            XCTAssertEqual(base.load(fromByteOffset: 4096, as: UInt8.self), 3)
+            // The marker of a page that is damaged for good, and of a writer that is no more, ends the reading too.
+            SystemCallInterception.hook = nil
+            _ = half.withUnsafeBytes { pwrite(fd, $0.baseAddress, 2048, place) }
+            markers.beginPageWrite(position: 0)
+            reader.giveBack(4096, 8192)
+            reader.invalidate()
+            XCTAssertThrowsError(try reader.prepare(4096, 8192))
+        }
+    }
+    #endif
+
+    /// A page in use that was written once and is damaged is no page whose first write was interrupted: nobody writes over it.
+    func testADamagedPageThatWasWrittenOnceIsNotTakenForOneWithoutContent() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("pages"), size = 1 << 20
+        let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+        defer { SystemCalls.close(fd) }
+        try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 2 * 4096))
+        func pages() throws -> EncryptedPages {
+            try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(size), byteCount: size)
+        }
+        let writer = try pages()
+        try [UInt8](repeating: 7, count: 4096).withUnsafeBytes { try writer.write($0, at: 4096) }
+        try writer.flush()
+        var good = [UInt8](repeating: 0, count: PageGeometry.fileSize(plain: 2 * 4096))
+        _ = try good.withUnsafeMutableBytes { try SystemCalls.read(fd, into: $0, at: 0) }
+        let entry = PageGeometry.entryPosition(page: 1), data = PageGeometry.filePosition(4096)
+        func attempt(_ change: (inout [UInt8]) -> Void) throws -> DecryptionError.Reason? {
+            var bytes = good
+            change(&bytes)
+            try bytes.withUnsafeBytes { try SystemCalls.write(fd, $0, at: 0) }
+            let pages = try pages()
+            do { try [1, 2, 3].withUnsafeBytes { try pages.write($0, at: 4096 + 100) } } catch let error as DecryptionError {
+                return error.reason
+            }
+            return nil
+        }
+        XCTAssertNil(try attempt { _ in })
+        XCTAssertEqual(try attempt { $0[entry] ^= 1 }, .countersDisagree)  // the counter becomes 0: "never written"
+        XCTAssertEqual(try attempt { $0[entry] ^= 2 }, .countersDisagree)
+        XCTAssertEqual(try attempt { $0[entry + 9] ^= 16 }, .authenticationFailed)
+        XCTAssertEqual(try attempt { $0[data + 2000] ^= 1 }, .authenticationFailed)
+        // What a power cut leaves of a first write: nothing, or not all sectors.
+        XCTAssertNil(try attempt { $0.replaceSubrange(data..<data + 4096, with: [UInt8](repeating: 0, count: 4096)) })
+        XCTAssertNil(try attempt { $0.replaceSubrange(data + 3584..<data + 4096, with: [UInt8](repeating: 0, count: 512)) })
+        XCTAssertNil(try attempt { $0.replaceSubrange(entry..<entry + 64, with: [UInt8](repeating: 0, count: 64)) })
+    }
+
+    /// Neither the key nor what the cryptographic library makes of it (its key schedule begins with the key), nor the digits of a
+    /// key that came as text.
     func testNoPartOfAKeyStandsInMemoryThatACoreDumpWouldShow() throws {
         try XCTSkipIf(
             TestTime.sanitizer != nil, "a sanitizer has memory in its own way: what is freed stays, or no dump shows it")
         let scratch = ScratchDirectory()
-        let process = try TestProcess()
-        XCTAssertEqual(process.ask("ledger-open \(scratch.file("a.realm")) key=fresh"), "ok")
-        XCTAssertEqual(process.ask("ledger-setup"), "ok 2")
-        XCTAssertEqual(process.ask("ledger-commit 5 1"), "ok 5")
-        XCTAssertEqual(process.ask("ledger-check"), "ok 7 5")
-        let found = process.ask("ledger-find-key").split(separator: " ")
-        XCTAssertEqual(found.prefix(2).joined(separator: " "), "ok 0", "\(found)")
-        XCTAssertGreaterThan(found.count > 3 ? Int(found[3]) ?? 0 : 0, 100, "too little memory was looked at")
-        process.finish()
+        let digits = (0..<64).map { _ in String(format: "%02x", UInt8.random(in: 0...255)) }.joined()
+        let file = scratch.file("digits")
+        _ = FileManager.default.createFile(
+            atPath: file, contents: Data((digits + "\n").utf8), attributes: [.posixPermissions: 0o600])
+        for way in ["key=fresh", "key-file=\(file)", "key-env=REALM_TEST_DIGITS"] {
+            let process = try TestProcess(environment: way.hasPrefix("key-env") ? ["REALM_TEST_DIGITS": digits] : [:])
+            XCTAssertEqual(process.ask("ledger-open \(scratch.file("\(way.prefix(6)).realm")) \(way)"), "ok")
+            XCTAssertEqual(process.ask("ledger-setup"), "ok 2")
+            XCTAssertEqual(process.ask("ledger-commit 5 1"), "ok 5")
+            XCTAssertEqual(process.ask("ledger-check"), "ok 7 5")
+            let found = process.ask("ledger-find-key").split(separator: " ")
+            XCTAssertEqual(found.prefix(2).joined(separator: " "), "ok 0", "\(way): \(found)")
+            XCTAssertGreaterThan(found.count > 3 ? Int(found[3]) ?? 0 : 0, 100, "too little memory was looked at")
+            process.finish()
+        }
     }
 
     func testKeysComeFromFilesAndVariablesAndAreNeverPrinted() throws {
@@ -361,7 +466,17 @@ final class EncryptionTests: XCTestCase {
         setenv("REALM_TEST_KEY", digits, 1)
         XCTAssertTrue(try EncryptionKey.read(environment: "REALM_TEST_KEY").equals(expected))
         XCTAssertThrowsError(try EncryptionKey.read(environment: "REALM_NO_SUCH_KEY"))
+        // White space may stand anywhere; another digit, a sign or nothing at all may not.
+        for (text, isKey) in [
+            (digits.uppercased(), true), (" \(digits)\r\n", true), (digits.prefix(64) + "\n" + digits.suffix(64), true),
+            (digits + "0", false), (String(digits.dropLast()), false), (digits.dropLast() + "g", false), ("", false),
+            ("0x" + digits.dropLast(2), false),
+        ] as [(String, Bool)] {
+            setenv("REALM_TEST_KEY", text, 1)
+            XCTAssertEqual((try? EncryptionKey.read(environment: "REALM_TEST_KEY"))?.equals(expected) ?? false, isKey, text)
+        }
         XCTAssertThrowsError(try EncryptionKey([1, 2, 3])) { XCTAssertEqual($0 as? EncryptionKeyError, .wrongLength(3)) }
+        XCTAssertThrowsError(try EncryptionKey(bytes + [0])) { XCTAssertEqual($0 as? EncryptionKeyError, .wrongLength(65)) }
         XCTAssertFalse(
             "\(expected) \(String(reflecting: expected)) \(Mirror(reflecting: expected).children.count)".contains("3, 6"))
     }

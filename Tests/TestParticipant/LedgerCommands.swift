@@ -26,6 +26,7 @@ enum LedgerCommands {
         }
         switch command {
         // ledger-open PATH [durability=full|unsafe|memory] [limit=seconds] [versions=N] [key=test|fresh]
+        // [key-file=PATH] [key-env=NAME]
         case "ledger-open":
             var options = StoreOptions()
             options.encryptionKey = try SessionCommands.key
@@ -36,6 +37,10 @@ enum LedgerCommands {
                 case "limit": options.waitLimit = .seconds(Double(pair[1]) ?? 1)
                 case "key":
                     options.encryptionKey = try pair[1] == "fresh" ? .generate() : EncryptionKey((0..<64).map { UInt8($0) })
+                case "key-file": options.encryptionKey = try EncryptionKey.read(file: pair[1])
+                case "key-env":
+                    options.encryptionKey = try EncryptionKey.read(environment: pair[1])
+                    EncryptionKey.wipe(environment: pair[1])
                 case "versions": options.versionCountMax = Int(pair[1])
                 default: throw SessionCommands.CommandError("option \(word)?")
                 }

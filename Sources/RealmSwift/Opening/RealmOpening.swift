@@ -176,8 +176,9 @@ enum RealmOpening {
     }
 
     static func encryptionKey(_ key: Data?) throws -> EncryptionKey? {
-        guard let key, ProcessInfo.processInfo.environment["REALM_DISABLE_ENCRYPTION"] != "YES" else { return nil }
-        return try EncryptionKey(Array(key))
+        // One variable is asked for: a copy of all of them would hold keys that are handed over in others.
+        guard let key, getenv("REALM_DISABLE_ENCRYPTION").map({ String(cString: $0) }) != "YES" else { return nil }
+        return try key.withUnsafeBytes { try EncryptionKey($0) }
     }
 
     /// Where there is no file yet, a copy of the seed becomes it.

@@ -113,10 +113,10 @@ extension Realm {
         /// `$XDG_DATA_HOME/<program>`, or `$HOME/.local/share/<program>` where that is not set, or the same in the home directory
         /// that the system knows of the user, where neither is. Made when a Realm in it is first opened.
         public static var defaultDirectory: URL {
-            let environment = ProcessInfo.processInfo.environment
             // Only absolute paths count, says the specification of base directories.
             func directory(_ variable: String) -> URL? {
-                environment[variable].flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0, isDirectory: true) : nil }
+                getenv(variable).map { String(cString: $0) }
+                    .flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0, isDirectory: true) : nil }
             }
             let home = directory("HOME") ?? URL(fileURLWithPath: NSHomeDirectory(), isDirectory: true)
             let base = directory("XDG_DATA_HOME") ?? home.appendingPathComponent(".local/share", isDirectory: true)

@@ -13,6 +13,8 @@ public enum ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
     case keyNeeded(place: String)
     case wrongKey(place: String)
     case notEncrypted(place: String)
+    /// A key was given for an archive that is not encrypted.
+    case keyForPlain(place: String)
     case otherSource(place: String, source: String, archiveOf: String)
     case noSuchVersion(place: String, wanted: String, nearest: String)
     case destinationExists(path: String)
@@ -34,6 +36,7 @@ public enum ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
         case .keyNeeded(let place): "\(place): is encrypted; name the key with --key-file"
         case .wrongKey(let place): "\(place): is encrypted with another key"
         case .notEncrypted(let place): "\(place): is not encrypted, its source is; archive into another place"
+        case .keyForPlain(let place): "\(place): is not encrypted; give no key, and 'encrypt' what is restored from it"
         case .otherSource(let place, let source, let other):
             "\(place): is the archive of \(other), not of \(source); name another place, or go on with --force"
         case .noSuchVersion(let place, let wanted, let nearest): "\(place): has no \(wanted); \(nearest)"

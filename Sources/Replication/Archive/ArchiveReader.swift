@@ -25,6 +25,8 @@ public final class ArchiveReader {
             throw ArchiveError.notAnArchive(place: place.description)
         }
         let manifest = try ArchiveManifest(text: String(decoding: found.bytes, as: UTF8.self), place: place.description)
+        // Who gives a key expects what is restored to be encrypted.
+        if key != nil, manifest.keyCheck == nil { throw ArchiveError.keyForPlain(place: place.description) }
         self.init(place, manifest, try Archive.cipher(manifest, key, place))
     }
 

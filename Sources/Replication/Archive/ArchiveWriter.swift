@@ -65,6 +65,7 @@ final class ArchiveWriter {
                 "\(String(UInt64.random(in: 0...UInt64.max), radix: 16))-\(String(UInt64.random(in: 0...UInt64.max), radix: 16))"
             cipher = key.map { ArchiveCipher($0, archive: identifier) }
             manifest = ArchiveManifest(identifier: identifier, source: source, keyCheck: cipher?.check)
+            try (place as? FolderPlace)?.protect(like: source)
             manifestTag = try place.put(ArchiveNames.manifest, Array(manifest.text.utf8), .absent)
         }
         count = manifest.count

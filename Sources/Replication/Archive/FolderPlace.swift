@@ -18,6 +18,8 @@ public final class FolderPlace: ArchivePlace {
     public var description: String { path }
     private var knownFolders: Set<String> = []
     private var partCount = 0
+    /// The folder was made by us.
+    private var isMade = false
 
     /// - Parameter creates: make the folder where there is none.
     public init(_ path: String, creates: Bool) throws {
@@ -25,6 +27,17 @@ public final class FolderPlace: ArchivePlace {
         while path.count > 1 && path.hasSuffix("/") { path.removeLast() }
         self.path = path
         if creates { try makeFolder(path) }
+    }
+
+    /// Lets nobody into a folder that was made by us who may not read the file that is archived in it.
+    func protect(like source: String) throws {
+        guard isMade, let status = try? SystemCalls.status(path: source) else { return }
+        let descriptor = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
+        defer { SystemCalls.close(descriptor) }
+        let mayRead = status.mode & 0o044, present = try SystemCalls.status(descriptor, path: path).mode & 0o777
+        let mode = present & (0o700 | mayRead | mayRead >> 2)
+        // On a file system without permissions there is nothing to protect.
+        if mode != present { try? SystemCalls.setMode(descriptor, mode, path: path) }
     }
 
     private func full(_ name: String) -> String { path + "/" + name }
@@ -134,6 +147,7 @@ public final class FolderPlace: ArchivePlace {
         if knownFolders.contains(folder) { return }
         do {
             try SystemCalls.makeDirectory(folder)
+            if folder == path { isMade = true }
             try SystemCalls.syncDirectory(of: folder)
         } catch let error as SystemError where error.code == EEXIST {
         } catch let error as SystemError where error.code == ENOENT && folder.hasPrefix(path + "/") {

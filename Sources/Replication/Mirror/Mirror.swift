@@ -68,12 +68,9 @@ public enum Mirror {
             if standing == .ours && !options.force { try MirrorPlace.requireOneName(destination) }
             var replaced: Snapshot?
             if standing == .ours {
-                let (found, reason) = try look(destination, options.destinationKey)
-                if let reason {
-                    guard options.force else { throw MirrorError.diverged(destination: destination, reason: reason) }
+                do { replaced = try look(destination, options.destinationKey) } catch let error as MirrorError {
+                    guard options.force else { throw error }
                     standing = .foreign
-                } else {
-                    replaced = found
                 }
             }
             return try SteadyReading.attempt(source) {
@@ -215,15 +212,45 @@ public enum Mirror {
         throw MirrorError.notThisMirror(destination: destination, source: source, mirrorOf: state?.source)
     }
 
-    /// Where a replica stands that nobody has open, and why that is not what the mirror has left; nil where it is.
-    private static func look(_ destination: String, _ key: EncryptionKey?) throws -> (Snapshot?, String?) {
-        guard let state = try MirrorState.read(replica: destination) else { return (nil, "its state is missing") }
-        let file = try MirrorImage.open(destination, key: key)
-        defer { file.close() }
+    /// Where a replica stands that nobody has open.
+    ///
+    /// - Throws: `MirrorError.diverged` or `.unreadable` where that is not what the mirror has left.
+    private static func look(_ destination: String, _ key: EncryptionKey?) throws -> Snapshot {
+        guard let state = try MirrorState.read(replica: destination) else {
+            throw MirrorError.diverged(destination: destination, reason: "its state is missing")
+        }
         let found: Snapshot
-        do { found = try file.inspect().snapshot } catch let error as OpenError { return (nil, "\(error)") }
-        if state.tells(of: found) { return (found, nil) }
-        return (found, "it is at version \(found.version), the mirror had left version \(state.snapshot.version)")
+        do {
+            let file = try MirrorImage.open(destination, key: key)
+            defer { file.close() }
+            found = try file.inspect().snapshot
+        } catch {
+            guard let trouble = contentTrouble(error, destination, key) else { throw error }
+            throw MirrorError.unreadable(destination: destination, reason: trouble)
+        }
+        if !state.tells(of: found) {
+            throw MirrorError.diverged(
+                destination: destination,
+                reason: "it is at version \(found.version), the mirror had left version \(state.snapshot.version)")
+        }
+        return found
+    }
+
+    /// Why a file cannot be opened with this key, in words, where its content is the reason: another key, or damage. Nil for
+    /// everything else, such as what the system refuses.
+    static func contentTrouble(_ error: any Error, _ path: String, _ key: EncryptionKey?) -> String? {
+        switch error {
+        case OpenError.fileNotFound, OpenError.permissionDenied, OpenError.isDirectory, OpenError.notARegularFile,
+            OpenError.system:
+            return nil
+        case is OpenError, is DecryptionError, is FormatError: break
+        default: return nil
+        }
+        var cause = error
+        // It tells a file without encryption from one with another key.
+        do { _ = try ImmutableFile(path: path, key: key) } catch let error as OpenError { cause = error } catch {}
+        let text = "\(cause)"
+        return text.hasPrefix("\(path): ") ? String(text.dropFirst(path.count + 2)) : text
     }
 
     /// Refuses one file with two names, and loops of mirrors.

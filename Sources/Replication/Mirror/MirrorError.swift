@@ -14,6 +14,9 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
     case notThisMirror(destination: String, source: String, mirrorOf: String?)
     /// Somebody else has changed the replica.
     case diverged(destination: String, reason: String)
+    /// A file of which the mirror's state tells stands at the replica's path, but it cannot be opened: its key is another one, or
+    /// it is damaged.
+    case unreadable(destination: String, reason: String)
     /// What the source says of its own space contradicts itself.
     case sourceDamaged(source: String, reason: String)
     /// Others have the source open, and their session cannot be joined: what is read could be overwritten meanwhile.
@@ -41,6 +44,9 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(destination): is a mirror of \(other), not of \(source); name another file, or replace it with --force"
         case .diverged(let destination, let reason):
             "\(destination): was changed by somebody else (\(reason)) and is left as it is; start the mirror with --force to set it aside and begin anew"
+        case .unreadable(let destination, let reason):
+            "\(destination): cannot be opened as the replica that it was (\(reason)); name the key that it has (--dest-key-file, --dest-plain), "
+                + "or start the mirror with --force to set it aside and begin anew"
         case .sourceDamaged(let source, let reason):
             "\(source): \(reason); nothing is mirrored from a damaged file, run 'realm-sync verify' on it"
         case .notJoinable(let source, let reason):

@@ -81,13 +81,22 @@ final class ReplicaWriter {
 
     /// Opens the replica and says where it stands; nil where there is none, or one that is to be set aside.
     ///
-    /// - Throws: `MirrorError.notThisMirror` where something else stands there.
+    /// - Throws: `MirrorError.notThisMirror` where something else stands there, `.unreadable` where our key does not open it.
     func connect() throws -> ReplicaPosition? {
         disconnect()
         isConfirmed = false
         guard try Mirror.standing(path, source, force: forces) == .ours else { return nil }
         if state == nil { state = try? MirrorState.read(replica: path) }
-        return try open()
+        return try openIfReadable()
+    }
+
+    /// As `open`; nil where the file cannot be opened with our key, and force is to set it aside.
+    private func openIfReadable() throws -> ReplicaPosition? {
+        do { return try open() } catch {
+            guard let trouble = Mirror.contentTrouble(error, path, options.destinationKey) else { throw error }
+            guard forces else { throw MirrorError.unreadable(destination: path, reason: trouble) }
+            return nil
+        }
     }
 
     private func open() throws -> ReplicaPosition {
@@ -136,12 +145,12 @@ final class ReplicaWriter {
         var isOurs = true
         replacedSnapshot = nil
         if standing == .ours {
-            let snapshot: Snapshot
-            if let applier { snapshot = try applier.position() } else { snapshot = try open().snapshot }
-            isOurs = isConfirmed || state?.tells(of: snapshot) == true
+            let snapshot: Snapshot?
+            if let applier { snapshot = try applier.position() } else { snapshot = try openIfReadable()?.snapshot }
+            isOurs = snapshot.map { isConfirmed || state?.tells(of: $0) == true } ?? false
             replacedSnapshot = isOurs ? snapshot : nil
             disconnect()
-            if !isOurs && !forces {
+            if let snapshot, !isOurs && !forces {
                 throw MirrorError.diverged(
                     destination: path,
                     reason:

@@ -14,6 +14,8 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
 
     /// On this machine.
     public var isLocal: Bool { if case .file = self { true } else { false } }
+    /// Reached by ssh.
+    public var isSSH: Bool { if case .ssh = self { true } else { false } }
 
     /// - Throws: `WireError.badConfiguration` for an address that cannot be.
     public init(_ text: String) throws {
@@ -84,6 +86,8 @@ public struct WireOptions: Sendable {
     public var sshProgram = ["ssh"]
     /// What this program is called on the other machine.
     public var remoteProgram = "realm-sync"
+    /// For ssh: the file on the other machine that holds the key of what is read or written there; nil for none.
+    public var remoteKeyFile: String?
     /// A replica may be plain though its source is encrypted.
     public var allowsPlain = false
     public var connectMilliseconds: Int32 = 20_000
@@ -173,7 +177,11 @@ struct WireConnector {
         words += [destination, options.remoteProgram, direction == .push ? "receive" : "send"]
         if options.allowsPlain && direction == .push { words.append("--allow-plain") }
         // The words go through a shell at the other end.
-        words += ["--", "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"]
+        func quoted(_ text: String) -> String {
+            "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+        }
+        if let file = options.remoteKeyFile { words += ["--key-file", quoted(file)] }
+        words += ["--", quoted(path)]
         return try SpawnedProgram.start(words, peer: destination)
     }
 }

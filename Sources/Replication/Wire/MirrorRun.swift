@@ -118,7 +118,9 @@ final class PullMirror {
             channel.close()
             throw WireError.refused(
                 peer: channel.peer, code: .wouldBePlain,
-                reason: "the source is encrypted and \(destination) would not be; name a key for it, or allow it to be plain")
+                reason:
+                    "the source is encrypted and \(destination) would not be; name a key for it with --dest-key-file, or let it be plain with --dest-plain"
+            )
         }
         wasConnected = true
         attempts.succeeded()

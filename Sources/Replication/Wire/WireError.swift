@@ -37,14 +37,16 @@ public enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     public var description: String {
-        switch self {
-        case .closed(let peer, let reason): "\(peer): the connection was closed: \(reason)"
-        case .silent(let peer, let seconds): "\(peer): nothing was heard for \(seconds) seconds"
-        case .malformed(let peer, let reason): "\(peer): does not speak our protocol: \(reason)"
-        case .tooLarge(let peer, let count, let limit): "\(peer): sends \(count) bytes at once, more than the limit of \(limit)"
-        case .unreachable(let peer, let reason): "\(peer): cannot be reached: \(reason)"
-        case .notTrusted(let peer, let reason): "\(peer): is not trusted: \(reason)"
-        case .refused(let peer, _, let reason): "\(peer): refused: \(reason)"
+        // At the end of a pipe nobody knows what the other end is called.
+        func at(_ peer: String) -> String { peer.isEmpty ? "" : "\(peer): " }
+        return switch self {
+        case .closed(let peer, let reason): "\(at(peer))the connection was closed: \(reason)"
+        case .silent(let peer, let seconds): "\(at(peer))nothing was heard for \(seconds) seconds"
+        case .malformed(let peer, let reason): "\(at(peer))does not speak our protocol: \(reason)"
+        case .tooLarge(let peer, let count, let limit): "\(at(peer))sends \(count) bytes at once, more than the limit of \(limit)"
+        case .unreachable(let peer, let reason): "\(at(peer))cannot be reached: \(reason)"
+        case .notTrusted(let peer, let reason): "\(at(peer))is not trusted: \(reason)"
+        case .refused(let peer, _, let reason): "\(at(peer))refused: \(reason)"
         case .badConfiguration(let reason): reason
         case .stopped: "stopped"
         }
@@ -93,7 +95,7 @@ extension WireCode {
     init(_ error: any Error) {
         switch error {
         case MirrorError.busy, MirrorError.inUse, is SessionError: self = .busy
-        case MirrorError.notThisMirror, MirrorError.diverged, MirrorError.damagedState: self = .conflict
+        case MirrorError.notThisMirror, MirrorError.diverged, MirrorError.unreadable, MirrorError.damagedState: self = .conflict
         case MirrorError.sourceDamaged: self = .badSource
         case OpenError.fileNotFound: self = .notFound
         case is OpenError, is FormatError: self = .badSource

@@ -136,9 +136,8 @@ public struct StreamingCopy: Sendable {
             let backend: FileBackend =
                 key.map { EncryptedFile(descriptor: descriptor, path: temporary, key: $0) }
                 ?? PlainFile(descriptor: descriptor, path: temporary)
-            // An encrypted file is written through a span, which must outlive the writing.
-            let file = try key.map { _ in try DatabaseFile(backend: backend) }
-            defer { withExtendedLifetime(file) { backend.close() } }
+            // Not mapped: what was written of an encrypted file does not stay in memory.
+            defer { backend.close() }
             let state = group.memory.state.pointee
             // Within a write transaction what it has made comes on top.
             let limit = state.fileLimit &+ max(0, state.arenaLimit &- state.arenaStart)

@@ -140,7 +140,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     options.onMessage = { console.message("note: \($0)") }
     let source = arguments.operand("SOURCE")
     // Before a folder is made for nothing.
-    _ = try ImmutableFile(path: source, key: options.key)
+    _ = try SteadyReading.attempt(source) { try ImmutableFile(path: source, key: options.key) }
     guard arguments.has("once") != arguments.has("follow") else { throw arguments.usageError("say either --once or --follow") }
     let place = try ArchiveAddress.place(invocation, creates: true)
     let signals = try SignalListener()
@@ -196,6 +196,7 @@ private func runRestore(_ invocation: Invocation) throws -> ExitCode {
     options.force = arguments.has("force")
     options.verifies = !arguments.has("no-verify")
     let place = try ArchiveAddress.place(invocation)
+    NewFile.keepPrivate(likeFolder: place)
     if arguments.has("all") { return try restoreAll(invocation, place, destination, options) }
     let reader = try ArchiveReader(place, key: options.key)
     let chosen: ArchiveEntry
@@ -226,7 +227,12 @@ private func restoreAll(
         do { try SystemCalls.makeDirectory(destination) } catch let error as SystemError where error.code == EEXIST {}
         for mark in marks {
             let name = String(mark.prefix { $0 != "/" })
-            let one = try ArchiveReader(ArchiveAddress.place(invocation, address + "/" + name), key: options.key)
+            let part = try ArchiveAddress.place(invocation, address + "/" + name)
+            let one: ArchiveReader
+            // The key is that of those among them that are encrypted.
+            do { one = try ArchiveReader(part, key: options.key) } catch ArchiveError.keyForPlain {
+                one = try ArchiveReader(part)
+            }
             let path = "\(destination)/\(name)\(name.hasSuffix(".realm") ? "" : ".realm")"
             let chosen = try one.newest()
             try Archive.restore(one, chosen, to: path, options: options)
@@ -292,6 +298,7 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
     let arguments = invocation.arguments
     let key = try Database.key(invocation)
     let reader = try ArchiveReader(place, key: key)
+    NewFile.keepPrivate(mode: 0o600)
     for name in ["immutable", "limit", "json"] where arguments.has(name) {
         throw arguments.usageError("--\(name) is for files, and \(Text.visible(place.description)) is an archive")
     }
@@ -349,6 +356,7 @@ private func runFollow(_ invocation: Invocation) throws -> ExitCode {
     options.force = arguments.has("force")
     options.onMessage = { console.message("note: \($0)") }
     let place = try ArchiveAddress.place(invocation)
+    NewFile.keepPrivate(likeFolder: place)
     let signals = try SignalListener()
     let follower = ArchiveFollower(
         place: place, destination: arguments.operand("DEST"), key: try Database.key(invocation),

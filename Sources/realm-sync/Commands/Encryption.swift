@@ -87,13 +87,17 @@ private func changeKey(_ invocation: Invocation, from old: EncryptionKey?, to ne
     -> ExitCode
 {
     let path = invocation.arguments.operand("FILE")
-    try StoreFiles.changeKey(path, from: old, to: new) { copy in
+    let check = { (copy: String) in
         let report =
             try new.map { try verifyEncrypted(copy, $0, VerifierOptions()) } ?? Verifier.verify(ImmutableFile(path: copy))
         if !report.isSound {
             let first = report.findings.first.map { ": \($0)" } ?? ""
             throw CommandFailure(.badData, "\(path): its copy does not verify, nothing was changed\(first); 'verify' the file")
         }
+    }
+    do { try StoreFiles.changeKey(path, from: old, to: new, check: check) } catch SessionError.inUse {
+        throw CommandFailure(
+            .tryAgain, "\(Text.visible(path)) is open elsewhere; close it there and try again ('status' shows by whom)")
     }
     try invocation.output.line("\(Text.visible(path)): \(done)")
     return .ok

@@ -1,4 +1,5 @@
 import Glibc
+import Replication
 import SharedStore
 import SystemCalls
 
@@ -146,6 +147,20 @@ private final class FileImport: ImportTarget {
 
 /// A realm file that appears under its name when it is whole.
 enum NewFile {
+    /// What this process makes from now on can be read by those only who may read a file of this mode: what is rescued of a file,
+    /// or restored, must not be open to more people than the file.
+    static func keepPrivate(mode: UInt32) {
+        let mask = umask(0o077)
+        umask(mask | (~mode & 0o066))
+    }
+
+    /// The same for what comes out of an archive: those who may enter its folder.
+    static func keepPrivate(likeFolder place: any ArchivePlace) {
+        guard let folder = place as? FolderPlace, let status = try? SystemCalls.status(path: folder.path) else { return }
+        let mayRead = status.mode & 0o044 & (status.mode << 2)
+        keepPrivate(mode: 0o600 | mayRead | mayRead >> 1)
+    }
+
     /// Makes the file in a directory of its own beside `path`, lets `fill` fill it, syncs it and gives it its name.
     static func make<Result>(_ path: String, key: EncryptionKey?, _ fill: (Store) throws -> Result) throws -> Result {
         if (try? SystemCalls.linkStatus(path: path)) != nil { throw exists(path) }

@@ -48,6 +48,9 @@ extension Command {
             .value(
                 "rate-limit", nil, "SIZE", "For realm:// and ssh://: at most so many bytes a second, such as 500K (no limit)."),
             .value("remote-program", nil, "NAME", "For ssh://: what this program is called there (realm-sync)."),
+            .value(
+                "remote-key-file", nil, "K",
+                "For ssh://: the key file on the other machine, of SOURCE there or for DEST there (no key)."),
             .flag("allow-plain", nil, "The replica may be plain at the other machine, or here, though the source is encrypted."),
             .flag("force", "f", "Replace whatever is at DEST; the old file is kept under a dated name."),
             .value(
@@ -86,9 +89,14 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
         options.pinGrace = .zero
         options.attemptsMax = onceAttemptsMax
     }
-    let wire = try wireOptions(arguments)
-    if destinations.contains(where: { !$0.isLocal }), arguments.has("dest-key-file") || arguments.has("dest-key-env") {
-        throw arguments.usageError("the key of a replica at another machine is known there")
+    let wire = try wireOptions(arguments, fetches: !source.isLocal)
+    if destinations.contains(where: { !$0.isLocal }),
+        ["dest-key-file", "dest-key-env", "dest-plain"].contains(where: arguments.has)
+    {
+        throw arguments.usageError("the key of a replica at another machine is known there (for ssh://: --remote-key-file)")
+    }
+    if arguments.has("remote-key-file"), !([source] + destinations).contains(where: \.isSSH) {
+        throw arguments.usageError("--remote-key-file is for ssh://")
     }
     if isOnce, archives.isEmpty, destinations.count == 1, case .file(let from) = source, case .file(let to) = destinations[0] {
         return try mirrorOnce(invocation, from, to, options)
@@ -150,7 +158,7 @@ private func archiveWork(
     let endpoint = arguments.string("endpoint"), region = arguments.string("region")
     return { control in
         // Before a folder is made for nothing.
-        _ = try ImmutableFile(path: source, key: final.key)
+        _ = try SteadyReading.attempt(source) { try ImmutableFile(path: source, key: final.key) }
         let target = try ArchiveAddress.place(place, creates: true, endpoint: endpoint, region: region)
         let archiver = Archiver(
             source: source, place: target, options: final, onStatus: { output.line(archiveLine($0)) }, control: control)
@@ -225,10 +233,13 @@ private func mirrorOnce(_ invocation: Invocation, _ source: String, _ destinatio
 }
 
 /// How the other machine is reached.
-private func wireOptions(_ arguments: Arguments) throws -> WireOptions {
+///
+/// - Parameter fetches: SOURCE is there, DEST here.
+private func wireOptions(_ arguments: Arguments, fetches: Bool) throws -> WireOptions {
     var wire = WireOptions()
-    wire.allowsPlain = arguments.has("allow-plain")
+    wire.allowsPlain = arguments.has("allow-plain") || fetches && arguments.has("dest-plain")
     if let program = arguments.string("remote-program") { wire.remoteProgram = program }
+    wire.remoteKeyFile = arguments.string("remote-key-file")
     if let program = getenv("REALM_SYNC_SSH").map({ String(cString: $0) }), !program.isEmpty {
         wire.sshProgram = program.split(separator: " ").map(String.init)
     }

@@ -124,6 +124,7 @@ private func runSalvage(_ invocation: Invocation) throws -> ExitCode {
     let limit = try arguments.integer("limit", in: 0...Salvage.lossCountMax) ?? 100
     if (try? SystemCalls.linkStatus(path: destination)) != nil { throw NewFile.exists(destination) }
     let key = try Database.key(invocation)
+    if let status = try? SystemCalls.status(path: path) { NewFile.keepPrivate(mode: status.mode) }
     let salvage = try salvaged(path, key, scratchFolder: SystemCalls.parentDirectory(of: destination))
     let version = salvage.chosen.snapshot.version
     switch salvage.content {

@@ -88,14 +88,20 @@ func runServiceStatus(_ invocation: Invocation) throws -> ExitCode {
 }
 
 enum ProcessEnvironment {
-    /// All variables of this process, as they were at its start.
+    /// All variables of this process, as they were at its start, but for those that hold the key of a file: of a key there is no
+    /// other copy than the one that is wiped, and commands that the service starts do not get it.
     static var all: [String: String] {
         var result: [String: String] = [:]
         var next = environ
         while let entry = next.pointee {
+            defer { next += 1 }
+            if let value = strchr(entry, Int32(UInt8(ascii: "="))).map({ $0 + 1 }),
+                EncryptionKey.isHexadecimal(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+            {
+                continue
+            }
             let text = String(cString: entry)
             if let sign = text.firstIndex(of: "=") { result[String(text[..<sign])] = String(text[text.index(after: sign)...]) }
-            next += 1
         }
         return result
     }

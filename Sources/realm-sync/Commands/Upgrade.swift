@@ -20,7 +20,7 @@ extension Command {
 private func runUpgrade(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE"), name = Text.visible(path), current = FileHeader.currentFormat
     let key = try Database.key(invocation)
-    let file = try ImmutableFile(path: path, key: key)
+    let file = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: key) }
     let format = file.layout.format
     if file.layout.topRef == 0 || format == Int(current) {
         try invocation.output.line("\(name): nothing to do, it is of format \(current)")
@@ -44,7 +44,7 @@ private func runUpgrade(_ invocation: Invocation) throws -> ExitCode {
     options.label = "\(Program.name) \(invocation.name)"
     let console = invocation.console
     options.onWarning = { console.message("note: \($0)") }
-    try Store.open(path, options).close()
+    do { try Store.open(path, options).close() } catch let error as FormatError { throw OpenError.damaged(path: path, error) }
     try invocation.output.line("\(name): upgraded from format \(format) to \(current)")
     return .ok
 }

@@ -129,6 +129,9 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
         ConfigurationKey("ssh-program", "COMMAND", "For ssh://: the program that connects, with its first arguments (ssh)."),
         ConfigurationKey("remote-program", "NAME", "For ssh://: what this program is called there (realm-sync)."),
         ConfigurationKey(
+            "remote-key-file", "FILE",
+            "For ssh://: the key file on the other machine, of the source there or for the destination there (no key)."),
+        ConfigurationKey(
             "allow-plain", "yes|no",
             "The replica may be plain at the other machine, or here, though the source is encrypted (no)."),
     ]

@@ -326,6 +326,7 @@ struct ConfigurationBuilder {
         if !files.isEmpty && files.count < 3 { complain(files[0].place, "cert, key and ca belong together") }
         stream.wire.sshProgram = values["ssh-program"]?.value.split(separator: " ").map(String.init) ?? []
         stream.wire.remoteProgram = values["remote-program"]?.value
+        stream.wire.remoteKeyFile = values["remote-key-file"]?.value
         stream.wire.allowsPlain = flag(values["allow-plain"]) ?? false
         stream.keep = integer(values["keep"])
         stream.keepFor = duration(values["keep-for"])

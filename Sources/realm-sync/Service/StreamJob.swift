@@ -74,7 +74,9 @@ struct StreamJob {
     private func wireOptions() -> WireOptions {
         let wire = specification.wire
         var options = WireOptions()
-        options.allowsPlain = wire.allowsPlain
+        options.allowsPlain =
+            wire.allowsPlain || specification.isDestinationPlain && StreamSpecification.isRemote(specification.source)
+        options.remoteKeyFile = wire.remoteKeyFile
         if let program = wire.remoteProgram { options.remoteProgram = program }
         if !wire.sshProgram.isEmpty { options.sshProgram = wire.sshProgram }
         if let certificate = wire.certificate, let key = wire.key, let authority = wire.authority {
@@ -102,7 +104,7 @@ struct StreamJob {
         options.onMessage = onMessage
         options.onPiece = onPiece
         // Before a folder is made for nothing.
-        _ = try ImmutableFile(path: specification.source, key: options.key)
+        _ = try SteadyReading.attempt(specification.source) { try ImmutableFile(path: specification.source, key: options.key) }
         let onReport = self.onReport
         let archiver = Archiver(
             source: specification.source, place: try ArchiveAddress.place(place, creates: true), options: options,

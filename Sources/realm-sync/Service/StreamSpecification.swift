@@ -65,6 +65,7 @@ struct StreamSpecification: Equatable, Sendable {
         var certificate: String?, key: String?, authority: String?, sharedSecrets: String?, revocations: String?
         var sshProgram: [String] = []
         var remoteProgram: String?
+        var remoteKeyFile: String?
         var allowsPlain = false
     }
 

@@ -271,7 +271,7 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
 
     /// One attempt by the table of file-format-3 8.5; the plaintext is left in `scratch`.
     private func attempt(_ page: Int, _ e: PageEntry) throws -> Outcome {
-        if e.current.iv == 0 { return .failure(.neverWritten) }
+        if e.current.iv == 0 { return .failure(e.current == PageEntry.Seal() ? .neverWritten : .countersDisagree) }
         let position = page << 12, sealed = stage
         let buffer = UnsafeMutableRawBufferPointer(start: sealed, count: PageGeometry.pageByteCount)
         let n = try SystemCalls.read(descriptor, into: buffer, at: PageGeometry.filePosition(position), path: path)
@@ -281,10 +281,12 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         if tag.hasSameTag(as: e.current) {
             // No tag covers the counters, but every writer lets the latest follow the one before (file-format-3 8.4, 8.5): a
             // damaged one, or an entry that was read while it was written, would garble the first bytes of the page.
-            if try e.previous.iv != 0 && !follows(e, position) { return .failure(.countersDisagree) }
+            if try !follows(e, position) { return .failure(.countersDisagree) }
             seal = e.current
         } else if e.previous.iv == 0 {
-            return isZero(sealed) ? .zeros : .failure(.interruptedFirstWrite)
+            // Whoever writes takes a page whose first write was interrupted for one without content. So it must look like one:
+            // where no sector is missing, the page is damaged, and may have held what is still in use.
+            return isZero(sealed) ? .zeros : .failure(lacksSectors(sealed) ? .interruptedFirstWrite : .authenticationFailed)
         } else if tag.hasSameTag(as: e.previous) {
             seal = e.previous
         } else {
@@ -298,10 +300,18 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
         p.load(as: UInt8.self) == 0 && memcmp(p, p + 1, PageGeometry.pageByteCount - 1) == 0
     }
 
+    /// Some sectors were never written: ciphertext has no 512 zeros in a row.
+    private func lacksSectors(_ p: UnsafeMutableRawPointer) -> Bool {
+        stride(from: 0, to: PageGeometry.pageByteCount, by: 512).contains {
+            (p + $0).load(as: UInt64.self) == 0 && memcmp(p + $0, p + $0 + 8, 504) == 0
+        }
+    }
+
     /// The counter of the latest seal is the one after that of the seal before, or the one after that: a counter is left out
     /// where it would have made the ciphertext of before once more, which happens since it is XORed to the first four bytes of
-    /// the page.
+    /// the page. The first one of all is 1.
     private func follows(_ e: PageEntry, _ position: Int) throws -> Bool {
+        if e.previous.iv == 0 { return e.current.iv == 1 }
         let next = PageEntry.counter(after: e.previous.iv)
         if e.current.iv == next { return true }
         if e.current.iv != PageEntry.counter(after: next) { return false }
@@ -330,7 +340,9 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             let first = try attempt(page, try entry(page, fresh: false))
             if case .failure = first {} else { return first }
             // The cached entry may be older than the data: one more look costs nothing where nobody writes.
-            return try attempt(page, try entry(page, fresh: true))
+            let second = try attempt(page, try entry(page, fresh: true))
+            guard case .failure = second, !noConcurrentWriter() else { return second }
+            // Somebody has begun to write: there is more to be tried.
         }
         let begin = SystemCalls.monotonicNanoseconds()
         var last: PageEntry?
@@ -353,7 +365,10 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
             }
             let changes = last != e
             last = e
-            if attempts >= 20 || (attempts >= 6 && !changes) { return outcome }
+            if attempts < 6 || (attempts < 20 && changes) { continue }
+            // A writer that does not run, on a busy machine, may have come half through this very page: it is waited for.
+            guard markers?.writingPage == UInt64(page << 12) + 1 else { return outcome }
+            usleep(100)
         }
     }
 }

@@ -15,29 +15,51 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
     /// Takes a copy of exactly 64 bytes.
     /// - Throws: `EncryptionKeyError.wrongLength`.
     public init(_ bytes: some Sequence<UInt8>) throws {
-        var taken = Array(bytes)
-        defer { taken.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-        guard taken.count == Self.byteCount else { throw EncryptionKeyError.wrongLength(taken.count) }
-        memory = try SystemCalls.map(
+        let target = try SystemCalls.map(
             length: mappedByteCount, protection: PROT_READ | PROT_WRITE, flags: MAP_PRIVATE | MAP_ANONYMOUS)
         // Both are precautions; where the machine forbids them the key still works.
-        mlock(memory, mappedByteCount)
-        SystemCalls.leaveOutOfDumps(memory, length: mappedByteCount)
-        taken.withUnsafeBytes { memory.copyMemory(from: $0.baseAddress!, byteCount: Self.byteCount) }
+        mlock(target, mappedByteCount)
+        SystemCalls.leaveOutOfDumps(target, length: mappedByteCount)
+        // No array in between: what an array leaves behind where it grows is never wiped.
+        var count = 0
+        for byte in bytes {
+            if count < Self.byteCount { target.storeBytes(of: byte, toByteOffset: count, as: UInt8.self) }
+            count += 1
+        }
+        guard count == Self.byteCount else {
+            Self.release(target, mappedByteCount)
+            throw EncryptionKeyError.wrongLength(count)
+        }
+        memory = target
     }
 
-    deinit {
-        OPENSSL_cleanse(memory, Self.byteCount)
+    private static func release(_ memory: UnsafeMutableRawPointer, _ mappedByteCount: Int) {
+        OPENSSL_cleanse(memory, byteCount)
         munlock(memory, mappedByteCount)
         SystemCalls.unmap(memory, length: mappedByteCount)
     }
 
+    deinit { Self.release(memory, mappedByteCount) }
+
     /// 64 fresh random bytes.
     public static func generate() throws -> EncryptionKey {
-        var bytes = [UInt8](repeating: 0, count: byteCount)
-        defer { bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-        guard RAND_bytes(&bytes, Int32(byteCount)) == 1 else { throw EncryptionKeyError.noRandomness }
-        return try EncryptionKey(bytes)
+        try withBuffer(byteCount) { buffer in
+            guard let bytes = buffer.bindMemory(to: UInt8.self).baseAddress, RAND_bytes(bytes, Int32(byteCount)) == 1 else {
+                throw EncryptionKeyError.noRandomness
+            }
+            return try EncryptionKey(buffer)
+        }
+    }
+
+    /// Lends some bytes, zeros, that are wiped afterwards.
+    private static func withBuffer<Result>(_ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws -> Result) throws
+        -> Result
+    {
+        try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { buffer in
+            buffer.initializeMemory(as: UInt8.self, repeating: 0)
+            defer { OPENSSL_cleanse(buffer.baseAddress, buffer.count) }
+            return try body(buffer)
+        }
     }
 
     /// Reads a key file: 64 raw bytes, or 128 hex digits (white space around them is ignored).
@@ -52,20 +74,22 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         if status.isRegularFile && status.mode & 0o077 != 0 && !allowReadableByOthers {
             throw EncryptionKeyError.readableByOthers(path: path, mode: status.mode & 0o777)
         }
-        var bytes = [UInt8](repeating: 0, count: 1024)
-        defer { bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-        var count = 0
-        while count < bytes.count {
-            let n = try bytes.withUnsafeMutableBytes {
-                try SystemCalls.readSome(fd, into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]), path: path)
+        return try withBuffer(fileByteCountMax) { buffer in
+            var count = 0
+            while count < buffer.count {
+                let n = try SystemCalls.readSome(fd, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), path: path)
+                if n == 0 { break }
+                count += n
             }
-            if n == 0 { break }
-            count += n
+            let content = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            if count == byteCount { return try EncryptionKey(content) }
+            guard let key = try fromHexadecimal(content) else { throw EncryptionKeyError.notAKeyFile(path) }
+            return key
         }
-        if count == byteCount { return try EncryptionKey(bytes[..<count]) }
-        guard let key = try fromHexadecimal(bytes[..<count]) else { throw EncryptionKeyError.notAKeyFile(path) }
-        return key
     }
+
+    /// 128 digits, and white space.
+    private static let fileByteCountMax = 1024
 
     /// Takes the key from 128 hex digits in an environment variable.
     ///
@@ -82,17 +106,35 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         if let value = getenv(name) { OPENSSL_cleanse(value, strlen(value)) }
     }
 
-    private static func fromHexadecimal(_ text: some Sequence<UInt8>) throws -> EncryptionKey? {
-        var digits = text.filter { !($0 == 32 || (9...13).contains($0)) }
-        defer { digits.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-        guard digits.count == 2 * byteCount else { return nil }
-        var bytes = [UInt8](repeating: 0, count: byteCount)
-        defer { bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) } }
-        for i in 0..<byteCount {
-            guard let value = parseHexadecimal(digits[2 * i...2 * i + 1]) else { return nil }
-            bytes[i] = UInt8(value)
+    /// Whether a text is a key as it stands in variables and files: 128 hex digits, with white space around and between them.
+    package static func isHexadecimal(_ text: UnsafeRawBufferPointer) -> Bool { decode(text) { _, _ in } }
+
+    private static func fromHexadecimal(_ text: UnsafeRawBufferPointer) throws -> EncryptionKey? {
+        try withBuffer(byteCount) { buffer in
+            let isKey = decode(text) { index, digit in
+                buffer[index / 2] = buffer[index / 2] << 4 | digit
+            }
+            return isKey ? try EncryptionKey(buffer) : nil
         }
-        return try EncryptionKey(bytes)
+    }
+
+    /// Hands out the 128 digits of a key; false where the text is none.
+    private static func decode(_ text: UnsafeRawBufferPointer, _ take: (_ index: Int, _ digit: UInt8) -> Void) -> Bool {
+        var count = 0
+        for byte in text {
+            let digit: UInt8
+            switch byte {
+            case 32, 9...13: continue
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+            default: return false
+            }
+            if count == 2 * byteCount { return false }
+            take(count, digit)
+            count += 1
+        }
+        return count == 2 * byteCount
     }
 
     /// Lends the bytes to `body`; they must not be kept.
