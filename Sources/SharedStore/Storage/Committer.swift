@@ -117,16 +117,17 @@ public final class Committer {
     /// The lists may be longer, by a block or two, when places have been given out.
     private static let listSlack = 64
 
-    /// What the new nodes and the lists need. In a small commit it is known which nodes last; where the pages of the last commit
-    /// must not be touched (`Paging.fresh`), they go with the others.
+    /// What the new nodes and the lists need. In a small commit to a file of some size it is known which nodes last; where the pages
+    /// of the last commit must not be touched (`Paging.fresh`), they go with the others.
     private func need(_ arena: Arena, lists: Int) throws -> FreeSpace.Need {
-        var need = FreeSpace.Need(lists: lists + Committer.listSlack)
         let live = arena.liveBytes
+        writer.beginMeasuring()
+        if space.isSmall { return FreeSpace.Need(passing: live, lists: lists) }
+        var need = FreeSpace.Need(lists: lists + Committer.listSlack)
         // The greatest position of a file that has grown by one step and what the commit needs.
         let limit = 2 * space.logicalSize + (4 << 20)
         writer.siblingsOfLasting =
             lists > Committer.longListBytes ? NodeWriter.siblingsOfLastingMin : NodeWriter.siblingsOfLastingMax
-        writer.beginMeasuring()
         if live <= Committer.measuredBytesMax {
             var isKnown = true
             for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count && isKnown {

@@ -11,7 +11,7 @@ import SystemCalls
 /// | passing, and the lists behind them | one behind the other, in the smallest block that takes all of them: the run |
 /// | lasting (`NodeWriter.siblingsOfLasting`) | a block of just their size, or its, as such nodes leave it; else a part of one that is too short for a run; else the end of the largest |
 ///
-/// Where that is not to be had, and in large commits, both kinds go to one run; where no block takes it, each node gets its own
+/// Where that is not to be had, in large commits and in small files, both kinds go to one run; where no block takes it, each node gets its own
 /// place by the policy of 2.5 out of bins of equal size. The file grows only when these have none.
 extension FreeSpace {
     /// What a commit needs, in bytes: at most what it will take.
@@ -24,6 +24,9 @@ extension FreeSpace {
         var lists = 0
         var sum: Int { passing + lasting + lists }
     }
+
+    /// In a file so small the size counts: a leaf is a good part of it, and what is changed again soon cannot be told.
+    var isSmall: Bool { logicalSize < 1 << 20 }
 
     /// So many lasting nodes are placed one by one; more of them are laid side by side, or a commit would touch as many pages.
     private static let lastingCountMax = 16
@@ -46,12 +49,12 @@ extension FreeSpace {
         }
         if beginRun(need.sum) { return }
         // The lists find a place of their own.
-        if need.sum > need.lists && beginRun(need.passing + need.lasting) { return }
+        if !isSmall && need.sum > need.lists && beginRun(need.passing + need.lasting) { return }
         bins.build(free)
     }
 
     private func beginRun(_ need: Int) -> Bool {
-        if need <= FreeSpace.pagedNeedMax(paging) && beginPagedRun(need) { return true }
+        if need <= pagedNeedMax && beginPagedRun(need) { return true }
         if need > FreeSpace.sectionLength { return false }
         // The smallest block that takes all of it. Without a branch in the first loop, which is the long one.
         let p = free.base, n = free.count
@@ -141,10 +144,10 @@ extension FreeSpace {
 
     /// Larger commits touch so many pages that one more or less does not matter; and a long run that begins with a page only leaves
     /// blocks behind in which the next one does not find a place. Where pages must be fresh it is worth that for longer.
-    private static func pagedNeedMax(_ paging: Paging) -> Int {
+    private var pagedNeedMax: Int {
         switch paging {
         case .none: 0
-        case .few: 8 << 10
+        case .few: isSmall ? 32 << 10 : 8 << 10
         case .fresh: 32 << 10
         }
     }

@@ -30,6 +30,8 @@ final class NodeWriter {
     /// Where runs are long, a node of a few among them does more harm: it lasts already among so many.
     static let siblingsOfLastingMin = 8
 
+    private static let longCount = 16
+
     /// The lasting nodes that `measure` has found, the last one to be written first: bytes, plus 1 where the node has refs.
     private let lastingSizes = RawList<Int>()
 
@@ -76,10 +78,10 @@ final class NodeWriter {
         return place
     }
 
-    /// Siblings of the children of a node: it has as many as its parent for each of them. Elements of the root and of inner nodes
-    /// are alike, those of other arrays (the parts of a table, the columns of a cluster) differ in kind.
+    /// Siblings of the children of a node: it has as many as its parent for each of them. Elements of the root, of inner nodes and
+    /// of long arrays are alike, those of others (the parts of a table, the columns of a cluster) differ in kind.
     @inline(__always) private static func siblings(below node: Node, _ depth: Int, _ siblings: Int) -> Int {
-        depth == 0 || node.isInner ? min(siblings &* node.count, siblingsOfLastingMax) : siblings
+        depth == 0 || node.isInner || node.count >= longCount ? min(siblings &* node.count, siblingsOfLastingMax) : siblings
     }
 
     /// Adds up what `write` will need for the tree at `root`, where no place lies at or behind `limit`.

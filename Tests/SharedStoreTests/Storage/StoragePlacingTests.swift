@@ -4,9 +4,9 @@ import XCTest
 
 /// Where the nodes of small commits go: what lasts apart from what the next commit changes again.
 final class StoragePlacingTests: XCTestCase {
-    /// A tree of many leaves, of which each commit replaces one by another of the same size.
+    /// Changes a tree of many leaves, of which each commit replaces one.
     private func changeLeaves(
-        _ h: CommitHarness, leaves: Int, commits: Int, _ random: inout StorageRandom, sizes: ClosedRange<Int> = 300...300
+        _ h: CommitHarness, leaves: Int, commits: Int, _ random: inout StorageRandom, sizes: ClosedRange<Int>
     ) throws {
         for _ in 0..<commits {
             try h.begin()
@@ -22,55 +22,52 @@ final class StoragePlacingTests: XCTestCase {
         }
     }
 
-    private func tree(leaves: Int, _ random: inout StorageRandom) -> ModelNode {
-        ModelNode(elements: (0..<leaves).map { _ in .child(.filled(300, &random)) })
+    /// Makes a database with a tree of `leaves` leaves of `bytes` bytes, beyond the size below which a file is small.
+    private func harness(leaves: Int, bytes: Int, _ random: inout StorageRandom) throws -> CommitHarness {
+        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
+        h.roots[0] = ModelNode(bytes: [1])
+        h.roots[1] = ModelNode(elements: (0..<leaves).map { _ in .child(.filled(bytes, &random)) })
+        try h.commitModel([0, 1])
+        XCTAssertGreaterThanOrEqual(h.newest.logicalSize, 1 << 20)
+        return h
     }
 
     func testThousandsOfSmallCommitsLeaveFewFreeBlocksAndTheSizeAsItIs() throws {
-        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
         var random = StorageRandom(71)
-        h.roots[0] = ModelNode(bytes: [1])
-        h.roots[1] = tree(leaves: 400, &random)
-        try h.commitModel([0, 1])
-        try changeLeaves(h, leaves: 400, commits: 200, &random)
+        let h = try harness(leaves: 400, bytes: 3000, &random)
+        try changeLeaves(h, leaves: 400, commits: 200, &random, sizes: 3000...3000)
         let size = h.newest.logicalSize
-        try changeLeaves(h, leaves: 400, commits: 3000, &random)
+        try changeLeaves(h, leaves: 400, commits: 2000, &random, sizes: 3000...3000)
         let census = try h.check()
         try h.checkModel()
         XCTAssertEqual(h.newest.logicalSize, size)
-        XCTAssertLessThanOrEqual(census.extents.count { $0.isFree }, 20)
+        XCTAssertLessThanOrEqual(census.extents.count { $0.isFree }, 40)
     }
 
     func testSmallCommitsBesideAHeldVersionLeaveFewFreeBlocksToo() throws {
-        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
         var random = StorageRandom(72)
-        h.roots[0] = ModelNode(bytes: [1])
-        h.roots[1] = tree(leaves: 100, &random)
-        try h.commitModel([0, 1])
+        let h = try harness(leaves: 100, bytes: 12_000, &random)
         try h.pin()
-        try changeLeaves(h, leaves: 100, commits: 1500, &random)
+        try changeLeaves(h, leaves: 100, commits: 1000, &random, sizes: 12_000...12_000)
         let census = try h.check()
         try h.checkModel()
         // Each leaf of the held version is a locked block, or part of one.
-        XCTAssertLessThanOrEqual(census.extents.count { $0.isFree && $0.version == 0 }, 40)
-        XCTAssertLessThanOrEqual(h.newest.logicalSize, 1 << 19)
+        XCTAssertLessThanOrEqual(census.extents.count { $0.isFree && $0.version == 0 }, 100)
+        XCTAssertLessThanOrEqual(h.newest.logicalSize, 8 << 20)
     }
 
     func testLeavesOfAllSizesFindTheirPlaces() throws {
-        let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
         var random = StorageRandom(73)
-        h.roots[0] = ModelNode(bytes: [1])
-        h.roots[1] = tree(leaves: 60, &random)
-        try h.commitModel([0, 1])
+        let h = try harness(leaves: 70, bytes: 20_000, &random)
         for round in 0..<40 {
-            try changeLeaves(h, leaves: 60, commits: 25, &random, sizes: 0...2000)
+            try changeLeaves(h, leaves: 70, commits: 20, &random, sizes: 0...40_000)
             if round % 4 == 0 { h.committer.forgetFreeSpace() }
             if round % 10 == 3 { try h.pin() }
             if round % 10 == 8 { h.unpin(0) }
             try h.check()
         }
         try h.checkModel()
-        XCTAssertLessThanOrEqual(h.newest.logicalSize, 1 << 20)
+        XCTAssertLessThanOrEqual(h.newest.logicalSize, 24 << 20)
     }
 
     /// Whatever is asked for, and whatever blocks there are: each place is free, crosses no section, and is given out once.
