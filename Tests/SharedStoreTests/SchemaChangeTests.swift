@@ -230,6 +230,42 @@ final class SchemaChangeTests: XCTestCase {
         }
     }
 
+    func testAFullTextIndexThatBecomesAGeneralOneIsTwoDifferences() throws {
+        let store = try Store.inMemory()
+        let fullText = PropertySchema(name: "s", type: .string, isFullTextIndexed: true)
+        let indexed = PropertySchema(name: "s", type: .string, isIndexed: true)
+        _ = try SchemaChanger.open(store, thing([fullText]), version: 0)
+        XCTAssertEqual(
+            SchemaDifference.between(file: thing([fullText]), wanted: thing([indexed])),
+            [.indexAdded(class: "Thing", property: "s"), .indexRemoved(class: "Thing", property: "s")])
+        XCTAssertEqual(try SchemaChanger.open(store, thing([indexed]), version: 0), .changed)
+        let reader = try store.beginRead()
+        defer { reader.end() }
+        XCTAssertEqual(try reader.group.schema().objectSchema(named: "Thing")?.property(named: "s"), indexed)
+    }
+
+    /// Whichever of the objects comes first: the one that holds the link, and would be deleted, or the one that it leads to.
+    func testAClassToWhichMixedValuesLinkDoesNotBecomeEmbedded() throws {
+        let mixed = PropertySchema(name: "m", type: .mixed, isOptional: true)
+        for holder in 0...1 {
+            let store = try Store.inMemory()
+            _ = try SchemaChanger.open(store, thing([mixed]), version: 0)
+            try store.write {
+                let table = try $0.editor.editor(named: "class_Thing")
+                let keys = [try table.createObject(), try table.createObject()]
+                try table.set("m", of: keys[holder], to: .link(table.table.key, keys[1 - holder]))
+            }
+            XCTAssertThrowsError(
+                try SchemaChanger.open(store, thing([mixed], kind: .embedded), version: 1, repairsEmbedded: true)
+            ) {
+                guard case SchemaError.notOwnedOnce? = $0 as? SchemaError else { return XCTFail("\($0)") }
+            }
+            let reader = try store.beginRead()
+            defer { reader.end() }
+            XCTAssertEqual(try reader.group.table(ofClass: "Thing")?.objectCount, 2)
+        }
+    }
+
     func testEmbeddedClassesThatCouldHoldThemselvesAreRefused() throws {
         func embedded(_ name: String, _ target: String, _ collection: CollectionKind?) -> ObjectSchema {
             ObjectSchema(

@@ -300,14 +300,13 @@ extension TableEditor {
             }
             var keys: [ObjectKey] = []
             try table.forEachLeaf { leaf in for i in 0..<leaf.count { keys.append(leaf.key(i)) } }
+            // Before anything is repaired: whether that is possible must not depend on the order of the objects.
+            for key in keys { try refuseMixedLinks(to: key) }
             for key in keys {
                 guard let row = try table.find(key) else { continue }
                 var owners: [(Column, ObjectKey)] = []
                 for backlinks in table.backlinkColumns {
                     for origin in try row.backlinks(backlinks).sorted() { owners.append((backlinks, origin)) }
-                }
-                for (backlinks, _) in owners where backlinks.oppositeColumn.type == .mixed {
-                    throw TableError.badLinkTarget(table: table.name, column: "", reason: "a Mixed value links to object \(key)")
                 }
                 if owners.count == 1 { continue }
                 if !repairing {
@@ -335,6 +334,15 @@ extension TableEditor {
         let flags = Arena.untag(topElement(TableSlot.flags))
         setTopElement(TableSlot.flags, Arena.tag(flags & ~3 | kind.rawValue))
         try reloadSchema()
+    }
+
+    private func refuseMixedLinks(to key: ObjectKey) throws {
+        guard let row = try table.find(key) else { return }
+        for backlinks in table.backlinkColumns where backlinks.oppositeColumn.type == .mixed {
+            if try !row.backlinks(backlinks).isEmpty {
+                throw TableError.badLinkTarget(table: table.name, column: "", reason: "a Mixed value links to object \(key)")
+            }
+        }
     }
 
     /// A copy of an object with the same values, embedded ones copied too. Nobody links to it yet.

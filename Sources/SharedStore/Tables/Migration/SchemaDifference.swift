@@ -54,11 +54,9 @@ public enum SchemaDifference: Equatable, Sendable, CustomStringConvertible {
                         : .madeRequired(class: name, property: property.name))
             }
             let isIndexed = target.isIndexed || new.primaryKey.isSame(as: target.name)
-            if property.isIndexed != isIndexed || (property.isFullTextIndexed && !target.isFullTextIndexed) {
-                differences.append(
-                    isIndexed && !property.isIndexed
-                        ? .indexAdded(class: name, property: property.name)
-                        : .indexRemoved(class: name, property: property.name))
+            if isIndexed && !property.isIndexed { differences.append(.indexAdded(class: name, property: property.name)) }
+            if (property.isIndexed && !isIndexed) || (property.isFullTextIndexed && !target.isFullTextIndexed) {
+                differences.append(.indexRemoved(class: name, property: property.name))
             }
             if target.isFullTextIndexed && !property.isFullTextIndexed {
                 differences.append(.fullTextIndexAdded(class: name, property: property.name))
