@@ -5,6 +5,7 @@ public final class DynamicObject: Object {
     /// own.
     private let source: ObjectBase?
 
+    /// An object without properties.
     public override init() {
         source = nil
         super.init()
@@ -30,7 +31,7 @@ public final class DynamicObject: Object {
         set { setValue(newValue, forKey: member) }
     }
 
-    /// A property of the object that this one shows; stops the process where it shows none.
+    /// Stops the process where the object has no such property.
     public override func value(forUndefinedKey key: String) -> Any? {
         guard let source else { return super.value(forUndefinedKey: key) }
         let value = source.value(forKey: key)
@@ -39,7 +40,7 @@ public final class DynamicObject: Object {
         return source.dynamicCollection(key) ?? value
     }
 
-    /// Sets a property of the object that this one shows; stops the process where it shows none.
+    /// Stops the process where the object has no such property.
     public override func setValue(_ value: Any?, forUndefinedKey key: String) {
         guard let source else { return super.setValue(value, forUndefinedKey: key) }
         source.setValue(value, forKey: key)

@@ -45,6 +45,7 @@ extension Realm {
 
         /// The number of the code.
         public var errorCode: Int { super.code }
+        /// The same as `userInfo`.
         public var errorUserInfo: [String: Any] { userInfo }
         /// The file that the error is about.
         public var fileURL: URL? { (userInfo[NSFilePathErrorKey] as? String).map { URL(fileURLWithPath: $0) } }
@@ -88,6 +89,16 @@ extension _CodedError where Self == Realm.Error {
 
 /// Lets `catch Realm.Error.fileNotFound` match.
 public func ~= (code: Realm.Error.Code, error: any Swift.Error) -> Bool { (error as? Realm.Error)?.code == code }
+/// Lets `switch error.code { case .fileNotFound: … }` match where `code` is the number that an `NSError` has.
+public func ~= (pattern: Realm.Error.Code, code: Int) -> Bool { pattern.rawValue == code }
+/// Whether the number that an `NSError` has is that of the code.
+public func == (code: Int, other: Realm.Error.Code) -> Bool { code == other.rawValue }
+/// Whether the number that an `NSError` has is not that of the code.
+public func != (code: Int, other: Realm.Error.Code) -> Bool { code != other.rawValue }
+/// The same for a number that may be missing.
+public func == (code: Int?, other: Realm.Error.Code) -> Bool { code == other.rawValue }
+/// The same for a number that may be missing; then it is not that of the code.
+public func != (code: Int?, other: Realm.Error.Code) -> Bool { code != other.rawValue }
 
 /// Errors are equal when their domains and codes are.
 public func == (a: any Error, b: any Error) -> Bool {
