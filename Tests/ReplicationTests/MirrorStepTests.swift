@@ -192,6 +192,7 @@ final class MirrorStepTests: MirrorTestCase {
     /// The current is cut on the replica's side while steps are applied: it is the version before a step or the one after it,
     /// whole.
     func testAPowerCutInAStepLeavesTheReplicaAtAVersionOfTheSource() throws {
+        try XCTSkipIf(TestKeys.usual != nil, "cuts bytes; those of encrypted pages are cut by EncryptedPowerCutTests")
         #if DEBUG
         let store = try Store.open(source, options())
         try makeTable(store)
