@@ -74,9 +74,11 @@ final class ArchiveCommandTests: XCTestCase {
             XCTAssertFalse(FileManager.default.fileExists(atPath: scratch.file("x")))
         }
         // Of several archives, the key is that of those that have one.
-        XCTAssertEqual(try RealmSync("encrypt", source, "--key-file", key).exitCode, 0)
-        XCTAssertEqual(
-            try RealmSync("archive", source, folder + "/secret", "--once", "--grace", "0", "--key-file", key).exitCode, 0)
+        let csv = scratch.file("t.csv"), secret = scratch.file("secret.realm")
+        try Data("name\nsecret words\n".utf8).write(to: URL(fileURLWithPath: csv))
+        XCTAssertEqual(try RealmSync("import", csv, secret, "--key-file", key).exitCode, 0)
+        let archived = try RealmSync("archive", secret, folder + "/secret", "--once", "--grace", "0", "--key-file", key)
+        XCTAssertEqual(archived.exitCode, 0, archived.errors)
         let all = try RealmSync("restore", folder, scratch.file("all"), "--all", "--key-file", key)
         XCTAssertEqual(all.exitCode, 0, all.errors)
         XCTAssertEqual(try RealmSync("verify", scratch.file("all/plain.realm")).exitCode, 0)

@@ -46,7 +46,8 @@ public enum ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
         case .sourceDamaged(let source, let reason):
             "\(source): \(reason); nothing is archived from a damaged file, run 'verify' on it"
         case .streamingSource(let source):
-            "\(source): is a copy that nobody has opened for writing yet; archive the file it was made from"
+            "\(source): is a copy that nobody has opened for writing yet, as 'encrypt', 'rekey' and 'copy' leave it; open it once with its program, "
+                + "or archive the file it was made from"
         case .unsound(let path, let reason): "\(path): what was restored is damaged: \(reason)"
         }
     }
