@@ -41,6 +41,32 @@ final class EncryptionTests: XCTestCase {
         }
     }
 
+    /// Many pages are encrypted by two threads: they get the bytes that they get one by one.
+    func testPagesOfALargeWriteAreTheSameAsThoseOfSmallOnes() throws {
+        let scratch = ScratchDirectory()
+        let count = 150, size = count * 4096
+        var random = SplitMix(seed: 8)
+        let contents = (0..<2).map { _ in (0..<size).map { _ in UInt8(truncatingIfNeeded: random.next()) } }
+        func file(_ name: String, pagesAtATime: Int) throws -> Data {
+            let fd = try SystemCalls.open(scratch.file(name), O_RDWR | O_CREAT)
+            defer { SystemCalls.close(fd) }
+            try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: size))
+            let base = try span(1 << 20)
+            let pages = try EncryptedPages(descriptor: fd, path: name, key: key(1), base: base, byteCount: 1 << 20)
+            for bytes in contents {
+                for at in stride(from: 0, to: size, by: pagesAtATime * 4096) {
+                    try bytes[at..<min(size, at + pagesAtATime * 4096)].withUnsafeBytes { try pages.write($0, at: at) }
+                    try pages.flush(alone: true)
+                }
+                pages.didSync()
+            }
+            return try Data(contentsOf: URL(fileURLWithPath: scratch.file(name)))
+        }
+        let small = try file("small", pagesAtATime: 1)
+        XCTAssertEqual(try file("some", pagesAtATime: 17), small)
+        XCTAssertEqual(try file("all", pagesAtATime: count), small)
+    }
+
     func testPagesWrittenByOneAreReadByAnotherAndTornWritesFallBack() throws {
         let scratch = ScratchDirectory()
         let path = scratch.file("pages")

@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import SystemCalls
 
@@ -161,10 +162,7 @@ extension EncryptedPages {
         makeRoom(count)
         let newEntries = stage
         newEntries.copyMemory(from: entries, byteCount: PageGeometry.pageByteCount)
-        for i in 0..<count {
-            let offset = pages[i] % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount
-            try encrypt(pages[i], PageEntry(entries + offset), to: sealed(i)).store(to: newEntries + offset)
-        }
+        try encryptPages(pages, count, entries, to: newEntries)
         markers?.beginPageWrite(position: pages[0] << 12)
         do {
             defer { markers?.endPageWrite() }
@@ -196,8 +194,47 @@ extension EncryptedPages {
     /// Where the `i`th page of ciphertext goes.
     private func sealed(_ i: Int) -> UnsafeMutableRawPointer { stage + (1 + i) * PageGeometry.pageByteCount }
 
+    /// Sendable: each half has its cipher, its pages of the stage, its entries and its result; what both read nobody changes
+    /// meanwhile.
+    private struct Halves: @unchecked Sendable {
+        let encrypt: (Int) -> Void
+    }
+
+    /// So many pages of a block are shared with another thread: waking it costs as much as encrypting two or three.
+    private static let sharedPageCountMin = 16
+
+    /// Encrypts some pages of a block to the stage, and their entries; many of them on two threads.
+    private func encryptPages(
+        _ pages: UnsafePointer<Int>, _ count: Int, _ entries: UnsafeRawPointer, to newEntries: UnsafeMutableRawPointer
+    ) throws {
+        func encrypt(_ range: Range<Int>, _ cipher: PageCipher) throws {
+            for i in range {
+                let offset = pages[i] % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount
+                let old = PageEntry(entries + offset)
+                try self.encrypt(pages[i], old, to: sealed(i), cipher).store(to: newEntries + offset)
+            }
+        }
+        if count >= EncryptedPages.sharedPageCountMin, helpersCipher == nil { helpersCipher = cipher.twin() }
+        let own = cipher
+        guard count >= EncryptedPages.sharedPageCountMin, let other = helpersCipher else { return try encrypt(0..<count, own) }
+        var first: Result<Void, any Error> = .success(()), second = first
+        let halves = Halves { half in
+            if half == 0 {
+                first = Result { try encrypt(0..<count / 2, own) }
+            } else {
+                second = Result { try encrypt(count / 2..<count, other) }
+            }
+        }
+        // Where no other processor is free this thread does both.
+        DispatchQueue.concurrentPerform(iterations: 2) { halves.encrypt($0) }
+        try first.get()
+        try second.get()
+    }
+
     /// Encrypts a page; the result is its new entry.
-    private func encrypt(_ page: Int, _ old: PageEntry, to target: UnsafeMutableRawPointer) throws -> PageEntry {
+    private func encrypt(_ page: Int, _ old: PageEntry, to target: UnsafeMutableRawPointer, _ cipher: PageCipher) throws
+        -> PageEntry
+    {
         let position = page << 12
         var e = old
         // The data in the file may be that of the previous seal (a torn write): that one then counts as current. Where the whole

@@ -19,6 +19,8 @@ public final class EncryptedPages: PageSource, @unchecked Sendable {
     /// Bytes of the span, whole pages.
     var byteCount: Int { pageCountMax << 12 }
     let cipher: PageCipher
+    /// That of the thread which helps with many pages; made when it is first needed.
+    var helpersCipher: PageCipher?
     let lock: UnsafeMutablePointer<pthread_mutex_t>
     /// One mark a page: the generation in which the page was found valid. Zero pages of an anonymous mapping until used.
     private let marks: UnsafeMutablePointer<UInt32>

@@ -12,6 +12,26 @@ final class PageCipher {
         (encryption, decryption, authentication) = try SecretMemory.within { try PageCipher.contexts(key) }
     }
 
+    private init(_ contexts: (OpaquePointer, OpaquePointer, OpaquePointer)) {
+        (encryption, decryption, authentication) = contexts
+    }
+
+    /// Another cipher with the same key, for another thread; nil where there is no memory for it.
+    func twin() -> PageCipher? {
+        SecretMemory.within {
+            let contexts = (EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new(), EVP_MAC_CTX_dup(authentication))
+            if let e = contexts.0, let d = contexts.1, let m = contexts.2, EVP_CIPHER_CTX_copy(e, encryption) == 1,
+                EVP_CIPHER_CTX_copy(d, decryption) == 1
+            {
+                return PageCipher((e, d, m))
+            }
+            EVP_CIPHER_CTX_free(contexts.0)
+            EVP_CIPHER_CTX_free(contexts.1)
+            EVP_MAC_CTX_free(contexts.2)
+            return nil
+        }
+    }
+
     /// The three contexts with the key in them.
     private static func contexts(_ key: EncryptionKey) throws -> (OpaquePointer, OpaquePointer, OpaquePointer) {
         let algorithm = EVP_MAC_fetch(nil, "HMAC", nil)
