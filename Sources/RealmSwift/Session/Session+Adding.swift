@@ -125,7 +125,8 @@ extension Session {
     func type(of model: ObjectBase.Type) -> SessionType {
         if let recentType, recentType.makes(model) { return recentType }
         let type = requireType(model)
-        recentType = type
+        // A frozen session is used by any threads at once: nothing is noted in it.
+        if !isFrozen { recentType = type }
         return type
     }
 
