@@ -99,7 +99,8 @@ final class MirrorFaultTests: MirrorTestCase {
             XCTAssertTrue(seen == step.this || !wasApplied && seen == step.parent, place)
             XCTAssertTrue(try writer.apply(step, seen: 2, pause: { _, _ in false }), place)
             XCTAssertEqual(try self.state().snapshot, step.this, place)
-            XCTAssertEqual(try ImmutableFile(path: replica).group.version(), step.this.version, "\(place): the header")
+            XCTAssertEqual(
+                try ImmutableFile(path: replica, key: TestKeys.usual).group.version(), step.this.version, "\(place): the header")
             base = try step.held()
             try assertEqual(store, reader, place)
         }

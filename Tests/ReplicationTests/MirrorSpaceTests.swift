@@ -48,14 +48,14 @@ final class MirrorSpaceTests: MirrorTestCase {
         let store = try Store.open(source, options())
         try makeTable(store)
         var random = SplitMix(seed: 83)
-        let mirror = FollowerThread(source, replica, Mirror.Options())
+        let mirror = FollowerThread(source, replica, usualMirrorOptions())
         XCTAssertTrue(eventually { mirror.status()?.imageCount == 1 })
         for count in 2...3 {
             for more in [".management", ".lock", ".note", ""] { try? FileManager.default.removeItem(atPath: replica + more) }
             try change(store, &random)
             XCTAssertTrue(eventually { mirror.status()?.imageCount == count }, "\(mirror.notes)")
             let place = FileIdentity.absolutePath(source)
-            XCTAssertThrowsError(try ReplicaWriter(replica, source: place, options: Mirror.Options())) {
+            XCTAssertThrowsError(try ReplicaWriter(replica, source: place, options: usualMirrorOptions())) {
                 guard case MirrorError.busy? = $0 as? MirrorError else { return XCTFail("\($0)") }
             }
         }

@@ -67,6 +67,42 @@ final class EncryptionTests: XCTestCase {
         XCTAssertEqual(try file("all", pagesAtATime: count), small)
     }
 
+    /// Each failed write leaves an entry that is ahead of its data; the next one must not leave it two ahead.
+    func testAPageThatCouldNotBeWrittenAgainAndAgainHasTheContentOfBefore() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("pages"), position = 3 * 4096
+        let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+        defer { SystemCalls.close(fd) }
+        try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 8 * 4096))
+        let pages = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: try span(1 << 20), byteCount: 1 << 20)
+        func write(_ value: UInt8, _ count: Int) throws {
+            try [UInt8](repeating: value, count: count).withUnsafeBytes { try pages.write($0, at: position) }
+        }
+        try write(1, 4096)
+        try pages.flush(alone: true)
+        pages.didSync()
+        for value in UInt8(2)...5 {
+            var count = 0
+            SystemCallInterception.hook = { call in
+                guard call.path == path, call.name.hasPrefix("pwrite") else { return nil }
+                count += 1
+                return count == 2 ? EIO : nil
+            }
+            defer { SystemCallInterception.hook = nil }
+            try write(value, 4096)
+            XCTAssertThrowsError(try pages.flush(alone: true))
+            XCTAssertEqual(count, 2, "the entry was written, its data was not")
+            pages.discard()
+        }
+        try write(9, 8)
+        try pages.flush(alone: true)
+        let base = try span(1 << 20)
+        let reader = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: base, byteCount: 1 << 20)
+        try reader.prepare(position, position + 4096)
+        let found = withExtendedLifetime(reader) { [UInt8](UnsafeRawBufferPointer(start: base + position, count: 4096)) }
+        XCTAssertEqual(found, [UInt8](repeating: 9, count: 8) + [UInt8](repeating: 1, count: 4088))
+    }
+
     func testPagesWrittenByOneAreReadByAnotherAndTornWritesFallBack() throws {
         let scratch = ScratchDirectory()
         let path = scratch.file("pages")

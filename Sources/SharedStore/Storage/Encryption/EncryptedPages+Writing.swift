@@ -21,7 +21,9 @@ extension EncryptedPages {
         precondition(end <= pageCountMax << 12, "a write past the reserved span; grow the mapping first")
         for page in (offset >> 12)...((end - 1) >> 12) where !states[page].contains(.isDirty) {
             let position = page << 12
-            if offset > position || end < position + PageGeometry.pageByteCount {
+            // A second failure must not leave an entry of which neither seal is that of the data: what a page holds whose last
+            // write failed is looked at, though it be overwritten whole.
+            if offset > position || end < position + PageGeometry.pageByteCount || states[page].contains(.isUncertain) {
                 try loadLocked(page, forWriting: true)
                 states[page].insert(.wasLoaded)
             }
@@ -72,7 +74,7 @@ extension EncryptedPages {
             let page = other.dirtyPages[i]
             (base + (page << 12)).copyMemory(from: other.base + (page << 12), byteCount: PageGeometry.pageByteCount)
             if page < other.seals.count { remember(page, other.seals[page]) }
-            states[page] = other.states[page].intersection([.isDirty, .wasLoaded])
+            states[page] = other.states[page].intersection([.isDirty, .wasLoaded, .isUncertain])
             dirtyPages.append(page)
             other.states[page].subtract([.isDirty, .wasLoaded])
             other.drop(page)
@@ -116,6 +118,7 @@ extension EncryptedPages {
     /// it next.
     private func recall(_ page: Int) {
         let block = page / PageGeometry.pagesPerBlock
+        states[page].insert(.isUncertain)
         let buffer = UnsafeMutableRawBufferPointer(start: sealed(0), count: PageGeometry.pageByteCount)
         guard let entries = try? metadata(block, fresh: true),
             let count = try? SystemCalls.read(descriptor, into: buffer, at: PageGeometry.filePosition(page << 12), path: path),
@@ -126,7 +129,12 @@ extension EncryptedPages {
             return
         }
         let entry = PageEntry(entries + page % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount)
-        for seal in [entry.current, entry.previous] where seal.iv != 0 && seal.hasSameTag(as: tag) { return remember(page, seal) }
+        for seal in [entry.current, entry.previous] where seal.iv != 0 && seal.hasSameTag(as: tag) {
+            remember(page, seal)
+            // As long as the page waits to be written again.
+            states[page].insert(.wasLoaded)
+            return
+        }
     }
 
     /// Drops changes that were not flushed: the pages are read again when they are next touched.
@@ -175,7 +183,7 @@ extension EncryptedPages {
             let page = pages[i]
             remember(page, PageEntry(entries + page % PageGeometry.pagesPerBlock * PageGeometry.entryByteCount).current)
             setMark(page, present)
-            states[page].subtract([.isDirty, .wasLoaded])
+            states[page].subtract([.isDirty, .wasLoaded, .isUncertain])
             if !states[page].contains(.isUnsynced) {
                 states[page].insert(.isUnsynced)
                 unsyncedPages.append(page)

@@ -384,4 +384,6 @@ struct PageState: OptionSet, BitwiseCopyable {
     static let wasLoaded = PageState(rawValue: 2)
     /// It was written since the last sync.
     static let isUnsynced = PageState(rawValue: 4)
+    /// Our last attempt to write it failed: its entry may be ahead of its data.
+    static let isUncertain = PageState(rawValue: 8)
 }
