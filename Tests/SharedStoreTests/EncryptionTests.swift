@@ -103,6 +103,43 @@ final class EncryptionTests: XCTestCase {
         XCTAssertEqual(found, [UInt8](repeating: 9, count: 8) + [UInt8](repeating: 1, count: 4088))
     }
 
+    /// What a torn write has left cannot be read, and need not be, where all of it is overwritten.
+    func testAPageWhoseWriteWasTornCanBeOverwritten() throws {
+        let scratch = ScratchDirectory()
+        let path = scratch.file("pages"), position = 3 * 4096
+        let fd = try SystemCalls.open(path, O_RDWR | O_CREAT)
+        defer { SystemCalls.close(fd) }
+        try SystemCalls.preallocate(fd, to: PageGeometry.fileSize(plain: 8 * 4096))
+        let base = try span(1 << 20)
+        let pages = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: base, byteCount: 1 << 20)
+        func write(_ value: UInt8) throws {
+            try [UInt8](repeating: value, count: 4096).withUnsafeBytes { try pages.write($0, at: position) }
+        }
+        try write(1)
+        try pages.flush(alone: true)
+        pages.didSync()
+        var count = 0
+        SystemCallInterception.hook = { call in
+            guard call.path == path, call.name.hasPrefix("pwrite") else { return nil }
+            count += 1
+            return count == 2 ? EIO : nil
+        }
+        defer { SystemCallInterception.hook = nil }
+        try write(2)
+        XCTAssertThrowsError(try pages.flush(alone: true))
+        SystemCallInterception.hook = nil
+        let torn = [UInt8](repeating: 0xA5, count: 1000)
+        try torn.withUnsafeBytes { try SystemCalls.write(fd, $0, at: PageGeometry.filePosition(position), path: path) }
+        pages.discard()
+        try write(3)
+        try pages.flush(alone: true)
+        let readerBase = try span(1 << 20)
+        let reader = try EncryptedPages(descriptor: fd, path: path, key: key(1), base: readerBase, byteCount: 1 << 20)
+        try reader.prepare(position, position + 4096)
+        let found = withExtendedLifetime(reader) { [UInt8](UnsafeRawBufferPointer(start: readerBase + position, count: 4096)) }
+        XCTAssertEqual(found, [UInt8](repeating: 3, count: 4096))
+    }
+
     func testPagesWrittenByOneAreReadByAnotherAndTornWritesFallBack() throws {
         let scratch = ScratchDirectory()
         let path = scratch.file("pages")

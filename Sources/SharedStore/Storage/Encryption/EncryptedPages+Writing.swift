@@ -21,10 +21,13 @@ extension EncryptedPages {
         precondition(end <= pageCountMax << 12, "a write past the reserved span; grow the mapping first")
         for page in (offset >> 12)...((end - 1) >> 12) where !states[page].contains(.isDirty) {
             let position = page << 12
-            // A second failure must not leave an entry of which neither seal is that of the data: what a page holds whose last
-            // write failed is looked at, though it be overwritten whole.
-            if offset > position || end < position + PageGeometry.pageByteCount || states[page].contains(.isUncertain) {
+            if offset > position || end < position + PageGeometry.pageByteCount {
                 try loadLocked(page, forWriting: true)
+                states[page].insert(.wasLoaded)
+            } else if states[page].contains(.isUncertain), (try? loadLocked(page, forWriting: true)) != nil {
+                // A second failure must not leave an entry of which neither seal is that of the data: what a page holds whose
+                // last write failed is looked at, though it be overwritten whole. Where that write was torn there is nothing
+                // left to look at, and nothing that is needed.
                 states[page].insert(.wasLoaded)
             }
             markDirty(page)
@@ -222,9 +225,11 @@ extension EncryptedPages {
                 try self.encrypt(pages[i], old, to: sealed(i), cipher).store(to: newEntries + offset)
             }
         }
-        if count >= EncryptedPages.sharedPageCountMin, helpersCipher == nil { helpersCipher = cipher.twin() }
         let own = cipher
-        guard count >= EncryptedPages.sharedPageCountMin, let other = helpersCipher else { return try encrypt(0..<count, own) }
+        guard count >= EncryptedPages.sharedPageCountMin, let other = helpersCipher ?? own.twin() else {
+            return try encrypt(0..<count, own)
+        }
+        helpersCipher = other
         var first: Result<Void, any Error> = .success(()), second = first
         let halves = Halves { half in
             if half == 0 {
