@@ -13,16 +13,7 @@ enum EncryptionBenchmark {
             let store = try Store.open(path, options(key))
             making.append(
                 try seconds {
-                    try store.write { transaction in
-                        let items = try transaction.editor.createTable("class_Item")
-                        try items.addPrimaryKeyColumn("id", .int)
-                        let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
-                        for i in 0..<count {
-                            let (object, _) = try items.createObject(primaryKey: .int(Int64(i)))
-                            try items.setInt(age, of: object, to: Int64(i % 100))
-                            try items.set(name, of: object, to: .string(WriteBenchmarks.name(i)))
-                        }
-                    }
+                    try WriteBenchmarks.fill(store, count)
                 })
             try store.close()
         }

@@ -266,16 +266,7 @@ private struct StorageLevel {
         store = try Store.open(place.file("below.realm"), ReadBenchmarks.options(.full))
         let clock = try seconds {
             creating = try ObjectBenchmark.busy(1) {
-                try store.write { transaction in
-                    let items = try transaction.editor.createTable("class_Item")
-                    try items.addPrimaryKeyColumn("id", .int)
-                    let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
-                    for i in 0..<count {
-                        let (key, _) = try items.createObject(primaryKey: .int(Int64(i)))
-                        try items.setInt(age, of: key, to: Int64(i % 100))
-                        try items.set(name, of: key, to: .string(WriteBenchmarks.name(i)))
-                    }
-                }
+                try WriteBenchmarks.fill(store, count)
             }
         }
         creatingClock = clock

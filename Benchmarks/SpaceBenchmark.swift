@@ -21,7 +21,7 @@ enum SpaceBenchmark {
             var options = ReadBenchmarks.options()
             options.encryptionKey = isEncrypted ? try EncryptionKey.generate() : nil
             let store = try Store.open(path, options)
-            try fill(store, count)
+            try WriteBenchmarks.fill(store, count)
             let held = isPinned ? try store.beginRead() : nil
             let file = store.participant?.file.backend as? EncryptedFile
             var random = UInt64(1)
@@ -68,19 +68,6 @@ enum SpaceBenchmark {
                 }
             }
             try transaction.commit()
-        }
-    }
-
-    private static func fill(_ store: Store, _ count: Int) throws {
-        try store.write { transaction in
-            let items = try transaction.editor.createTable("class_Item")
-            try items.addPrimaryKeyColumn("id", .int)
-            let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
-            for i in 0..<count {
-                let (object, _) = try items.createObject(primaryKey: .int(Int64(i)))
-                try items.setInt(age, of: object, to: Int64(i % 100))
-                try items.set(name, of: object, to: .string(WriteBenchmarks.name(i)))
-            }
         }
     }
 

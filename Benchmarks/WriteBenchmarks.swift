@@ -6,22 +6,27 @@ import SystemCalls
 enum WriteBenchmarks {
     static func name(_ i: Int) -> String { "name \(i % 1000)" }
 
+    /// The objects that nearly all of the benchmarks use, in one transaction.
+    static func fill(_ store: Store, _ count: Int) throws {
+        try store.write { transaction in
+            let items = try transaction.editor.createTable("class_Item")
+            try items.addPrimaryKeyColumn("id", .int)
+            let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
+            for i in 0..<count {
+                let (key, _) = try items.createObject(primaryKey: .int(Int64(i)))
+                try items.setInt(age, of: key, to: Int64(i % 100))
+                try items.set(name, of: key, to: .string(Self.name(i)))
+            }
+        }
+    }
+
     /// Makes the file that the reading benchmarks use.
     static func bulk(_ place: Workplace, count: Int) throws -> String {
         printTitle("Bulk insertion of \(count) objects in one transaction")
         let path = place.file("bulk.realm")
         let store = try Store.open(path, ReadBenchmarks.options())
         let ours = try seconds {
-            try store.write { transaction in
-                let items = try transaction.editor.createTable("class_Item")
-                try items.addPrimaryKeyColumn("id", .int)
-                let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string)
-                for i in 0..<count {
-                    let (key, _) = try items.createObject(primaryKey: .int(Int64(i)))
-                    try items.setInt(age, of: key, to: Int64(i % 100))
-                    try items.set(name, of: key, to: .string(Self.name(i)))
-                }
-            }
+            try fill(store, count)
         }
         try store.close()
         let sqlite = SQLitePeer(place.file("bulk.sqlite"), isSynchronous: false)

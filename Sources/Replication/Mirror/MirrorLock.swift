@@ -25,10 +25,11 @@ final class MirrorLock {
     }
 
     /// The lock's file still has its name; somebody may have removed it, and then others may take another one.
-    var isStanding: Bool {
-        guard let status = try? SystemCalls.status(descriptor, path: destination),
-            let named = try? SystemCalls.status(path: MirrorLock.path(destination))
-        else { return false }
+    var isStanding: Bool { (try? MirrorLock.isNamed(descriptor, MirrorLock.path(destination))) == true }
+
+    private static func isNamed(_ descriptor: SystemCalls.Descriptor, _ path: String) throws -> Bool {
+        let status = try SystemCalls.status(descriptor, path: path)
+        guard let named = try? SystemCalls.status(path: path) else { return false }
         return named.inode == status.inode && named.device == status.device
     }
 
@@ -56,8 +57,7 @@ final class MirrorLock {
                 guard try SystemCalls.tryDescriptionLock(descriptor, path: path) else {
                     throw MirrorError.busy(destination: destination, holder: MirrorLock.content(descriptor, path))
                 }
-                let status = try SystemCalls.status(descriptor, path: path)
-                if let named = try? SystemCalls.status(path: path), named.inode == status.inode, named.device == status.device {
+                if try isNamed(descriptor, path) {
                     try MirrorLock.requireOurs(descriptor, path)
                     try SystemCalls.truncate(descriptor, to: 0, path: path)
                     try Array(text.utf8).withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: 0, path: path) }

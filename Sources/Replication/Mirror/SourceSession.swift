@@ -32,7 +32,7 @@ final class SourceSession {
     /// may be wrong is told by joining: it may be the work of somebody who commits meanwhile.
     private static func refuseForeign(_ path: String, _ key: EncryptionKey?) throws {
         guard let size = try? SystemCalls.status(path: path).size, size > 0 else { return }
-        do { _ = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: key) } } catch let error as OpenError {
+        do { _ = try SteadyReading.file(path, key: key) } catch let error as OpenError {
             switch error {
             case .notARealm, .notEncrypted, .decryptionFailed: throw error
             default: return

@@ -31,7 +31,7 @@ extension StoreFiles {
         if !status.isRegularFile { throw OpenError.notARegularFile(path: path) }
         if let source = Store.mirroredPath(path) { throw SessionError.replica(path: path, source: source) }
         // No side file is made beside what is no database, or has another key. It says most clearly, too, what is wrong.
-        _ = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: oldKey) }
+        _ = try SteadyReading.file(path, key: oldKey)
         let done: Void? = try withExclusiveAccess(path) {
             let replacement = try copy(path, oldKey, newKey)
             do {

@@ -57,6 +57,11 @@ package enum SteadyReading {
         return try body()
     }
 
+    /// The file at `path`, or why it cannot be read.
+    package static func file(_ path: String, key: EncryptionKey?) throws -> ImmutableFile {
+        try attempt(path) { try ImmutableFile(path: path, key: key) }
+    }
+
     /// Errors that a file gives which is sound, and is written to.
     private static func isNonsense(_ error: any Error) -> Bool {
         switch error {

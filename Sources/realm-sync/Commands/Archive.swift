@@ -140,7 +140,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     options.onMessage = { console.message("note: \($0)") }
     let source = arguments.operand("SOURCE")
     // Before a folder is made for nothing.
-    _ = try SteadyReading.attempt(source) { try ImmutableFile(path: source, key: options.key) }
+    _ = try SteadyReading.file(source, key: options.key)
     guard arguments.has("once") != arguments.has("follow") else { throw arguments.usageError("say either --once or --follow") }
     let place = try ArchiveAddress.place(invocation, creates: true)
     let signals = try SignalListener()

@@ -77,7 +77,7 @@ private func runCompact(_ invocation: Invocation) throws -> ExitCode {
     var options = StoreOptions()
     options.createsFile = false
     options.encryptionKey = key
-    let format = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: key).layout.format }
+    let format = try SteadyReading.file(path, key: key).layout.format
     // To open it for writing would upgrade it, which nobody asked for.
     if format != Int(FileHeader.currentFormat) { throw OpenError.upgradeRequired(path: path, format: format) }
     options.label = "\(Program.name) compact"

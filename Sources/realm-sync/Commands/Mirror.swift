@@ -158,7 +158,7 @@ private func archiveWork(
     let endpoint = arguments.string("endpoint"), region = arguments.string("region")
     return { control in
         // Before a folder is made for nothing.
-        _ = try SteadyReading.attempt(source) { try ImmutableFile(path: source, key: final.key) }
+        _ = try SteadyReading.file(source, key: final.key)
         let target = try ArchiveAddress.place(place, creates: true, endpoint: endpoint, region: region)
         let archiver = Archiver(
             source: source, place: target, options: final, onStatus: { output.line(archiveLine($0)) }, control: control)

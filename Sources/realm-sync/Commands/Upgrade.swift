@@ -20,7 +20,7 @@ extension Command {
 private func runUpgrade(_ invocation: Invocation) throws -> ExitCode {
     let path = invocation.arguments.operand("FILE"), name = Text.visible(path), current = FileHeader.currentFormat
     let key = try Database.key(invocation)
-    let file = try SteadyReading.attempt(path) { try ImmutableFile(path: path, key: key) }
+    let file = try SteadyReading.file(path, key: key)
     let format = file.layout.format
     if file.layout.topRef == 0 || format == Int(current) {
         try invocation.output.line("\(name): nothing to do, it is of format \(current)")

@@ -48,7 +48,7 @@ private func report(_ invocation: Invocation, _ path: String, _ options: Verifie
     Ending.obeySignals()
     let key = try Database.key(invocation)
     if !invocation.arguments.has("immutable"), SessionProbe.look(path) == .live,
-        let file = try? SteadyReading.attempt(path, { try ImmutableFile(path: path, key: key) }),
+        let file = try? SteadyReading.file(path, key: key),
         let member = try Database.join(file, key, invocation)
     {
         let transaction = try member.store.beginRead()

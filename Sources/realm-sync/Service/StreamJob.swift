@@ -104,7 +104,7 @@ struct StreamJob {
         options.onMessage = onMessage
         options.onPiece = onPiece
         // Before a folder is made for nothing.
-        _ = try SteadyReading.attempt(specification.source) { try ImmutableFile(path: specification.source, key: options.key) }
+        _ = try SteadyReading.file(specification.source, key: options.key)
         let onReport = self.onReport
         let archiver = Archiver(
             source: specification.source, place: try ArchiveAddress.place(place, creates: true), options: options,
