@@ -36,6 +36,8 @@ public final class Committer {
     private let evacuationState = RawList<Int64>()
     private let stage = UnsafeMutableRawPointer.allocate(byteCount: stageLength, alignment: 16)
     private static let stageLength = 256 << 10
+    /// Changesets of earlier versions are kept for somebody, as that of the running commit will be.
+    @exclusivity(unchecked) private var isHistoryHeld = false
     @exclusivity(unchecked) private var prepared: Snapshot?
 
     public init(file: DatabaseFile) { self.file = file }
@@ -98,11 +100,12 @@ public final class Committer {
 
         let version = base.version + 1
         space.paging = file.backend.contentAlignment == 8 ? .none : syncs ? .few : .fresh
+        isHistoryHeld = pinned.oldestLive < base.version
         space.beginPlacing(try need(arena, lists: listBytesMax(version, evacuation) + 8))
         for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count {
             let ref = Int(top[slot])
             if ref >= memory.state.pointee.arenaStart {
-                top[slot] = Int64(try writer.write(ref, memory, space, mayLast: slot == TopSlot.tables))
+                top[slot] = Int64(try writer.write(ref, memory, space, staying(slot)))
             }
         }
         let snapshot = try placeLists(version, &evacuation)
@@ -117,12 +120,11 @@ public final class Committer {
     /// The lists may be longer, by a block or two, when places have been given out.
     private static let listSlack = 64
 
-    /// What the new nodes and the lists need. In a small commit to a file of some size it is known which nodes last; where the pages
+    /// What the new nodes and the lists need. In a small commit it is known which nodes last; where the pages
     /// of the last commit must not be touched (`Paging.fresh`), they go with the others.
     private func need(_ arena: Arena, lists: Int) throws -> FreeSpace.Need {
         let live = arena.liveBytes
         writer.beginMeasuring()
-        if space.isSmall { return FreeSpace.Need(passing: live, lists: lists) }
         var need = FreeSpace.Need(lists: lists + Committer.listSlack)
         // The greatest position of a file that has grown by one step and what the commit needs.
         let limit = 2 * space.logicalSize + (4 << 20)
@@ -132,7 +134,7 @@ public final class Committer {
             var isKnown = true
             for slot in [TopSlot.names, TopSlot.tables, TopSlot.history] where slot < top.count && isKnown {
                 isKnown = try writer.measure(
-                    Int(top[slot]), arena.memory, mayLast: slot == TopSlot.tables, limit: limit, bytesMax: live, &need)
+                    Int(top[slot]), arena.memory, staying(slot), limit: limit, bytesMax: live, &need)
             }
             if isKnown {
                 if space.paging == .fresh {
@@ -144,6 +146,14 @@ public final class Committer {
             }
         }
         return FreeSpace.Need(passing: live, lists: need.lists)
+    }
+
+    private func staying(_ slot: Int) -> NodeWriter.Staying {
+        switch slot {
+        case TopSlot.tables: .amongSiblings
+        case TopSlot.history where isHistoryHeld: .changesets
+        default: .passing
+        }
     }
 
     /// Reads the top array into `top`, padded to seven elements.

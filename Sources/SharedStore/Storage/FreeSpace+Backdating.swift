@@ -13,19 +13,45 @@ extension FreeSpace {
         let oldest = pinned.oldestReachable
         pinnedLists.removeAll { list in !pinned.versions.contains { $0.snapshot == list.snapshot } }
         let count = locked.count
-        var changed = false
         movedLocked.removeAll()
+        // All versions from the one behind `held` to `last` have that one below them.
+        var held: UInt64 = 0, last: UInt64 = 0
         for i in 0..<count {
-            let block = locked[i]
-            if block.version <= oldest || block.usedIn == youngest(below: block.version, pinned)?.version {
+            let block = locked.base[i]
+            if block.version > oldest && (block.version <= held || block.version > last) {
+                (held, last) = around(block.version, pinned)
+            }
+            if block.version <= oldest {
                 movedLocked.append(block)
+            } else if block.usedIn == held {
+                appendUsed(block)
             } else {
                 try examine(block, pinned, oldest, file)
-                changed = true
             }
         }
-        if changed { locked.swap(with: movedLocked) }
+        locked.swap(with: movedLocked)
         movedLocked.removeAll()
+    }
+
+    /// Appends a block in use to `movedLocked`. Neighbours that the same version uses become one: no version between those that
+    /// released them is pinned, nor can be from now on, so they become free at the same time.
+    private func appendUsed(_ block: LockedBlock) {
+        let n = movedLocked.count
+        if n > 0 {
+            let last = movedLocked.base + (n &- 1)
+            if last.pointee.end == block.position && last.pointee.usedIn == block.usedIn && block.usedIn != 0 {
+                last.pointee.length &+= block.length
+                last.pointee.version = max(last.pointee.version, block.version)
+                return
+            }
+        }
+        movedLocked.append(block)
+    }
+
+    /// The youngest pinned version below `version` (0 for none), and the next older one or the same.
+    private func around(_ version: UInt64, _ pinned: PinnedVersions) -> (UInt64, UInt64) {
+        let next = pinned.versions.first { $0.snapshot.version >= version }?.snapshot.version ?? .max
+        return (youngest(below: version, pinned)?.version ?? 0, next)
     }
 
     /// Appends the pieces of `block` to `movedLocked`, each with the oldest version that is true of it.
@@ -40,7 +66,7 @@ extension FreeSpace {
             }
             if piece.usedIn == snapshot.version || snapshot.logicalSize & 7 != 0 {
                 piece.usedIn = snapshot.version
-                movedLocked.append(piece)
+                appendUsed(piece)
                 continue
             }
             if piece.position >= snapshot.logicalSize {
@@ -51,7 +77,7 @@ extension FreeSpace {
             }
             guard let list = try list(of: snapshot, file) else {
                 piece.usedIn = snapshot.version
-                movedLocked.append(piece)
+                appendUsed(piece)
                 continue
             }
             splitBy(list, piece, &pending)
@@ -96,7 +122,7 @@ extension FreeSpace {
     private func settle(_ pending: inout [LockedBlock], from start: Int) {
         pending[start...].reverse()
         while let part = pending.last, pending.count > start, part.usedIn != 0 {
-            movedLocked.append(part)
+            appendUsed(part)
             pending.removeLast()
         }
     }

@@ -9,9 +9,10 @@ import SystemCalls
 /// | new nodes of a small commit | where |
 /// |---|---|
 /// | passing, and the lists behind them | one behind the other, in the smallest block that takes all of them: the run |
+/// | changesets that somebody waits for | at the end of the largest block, one before the other |
 /// | lasting (`NodeWriter.siblingsOfLasting`) | a block of just their size, or its, as such nodes leave it; else a part of one that is too short for a run; else the end of the largest |
 ///
-/// Where that is not to be had, in large commits and in small files, both kinds go to one run; where no block takes it, each node gets its own
+/// Where that is not to be had, and in large commits, all kinds go to one run; where no block takes it, each node gets its own
 /// place by the policy of 2.5 out of bins of equal size. The file grows only when these have none.
 extension FreeSpace {
     /// What a commit needs, in bytes: at most what it will take.
@@ -24,9 +25,6 @@ extension FreeSpace {
         var lists = 0
         var sum: Int { passing + lasting + lists }
     }
-
-    /// In a file so small the size counts: a leaf is a good part of it, and what is changed again soon cannot be told.
-    var isSmall: Bool { logicalSize < 1 << 20 }
 
     /// So many lasting nodes are placed one by one; more of them are laid side by side, or a commit would touch as many pages.
     private static let lastingCountMax = 16
@@ -49,7 +47,7 @@ extension FreeSpace {
         }
         if beginRun(need.sum) { return }
         // The lists find a place of their own.
-        if !isSmall && need.sum > need.lists && beginRun(need.passing + need.lasting) { return }
+        if need.sum > need.lists && beginRun(need.passing + need.lasting) { return }
         bins.build(free)
     }
 
@@ -84,6 +82,21 @@ extension FreeSpace {
         let group = lastingCursor < lastingEnd ? need : group
         guard placesLasting, runIndex >= 0, let position = takeLasting(need, group) else { return try allocate(need) }
         return position
+    }
+
+    /// As `allocate`, for a changeset that is kept for somebody: at the end of the largest block, where the one before it lies.
+    ///
+    /// They are released one after the other as well, some at a time, and lie in nobody's way until then.
+    func allocateForHistory(_ need: Int) throws -> Int {
+        guard placesLasting, runIndex >= 0 else { return try allocate(need) }
+        let p = free.base
+        var largest = -1, room = 0
+        for i in 0..<free.count {
+            let length = i == runIndex ? p[i].end &- runEnd : p[i].length
+            if length > room { (largest, room) = (i, length) }
+        }
+        if room >= need, let position = cut(need, at: p[largest].end - need, of: largest) { return position }
+        return try allocate(need)
     }
 
     /// The largest block keeps room for this many runs when something is cut off.
@@ -147,7 +160,7 @@ extension FreeSpace {
     private var pagedNeedMax: Int {
         switch paging {
         case .none: 0
-        case .few: isSmall ? 32 << 10 : 8 << 10
+        case .few: logicalSize < 1 << 20 ? 32 << 10 : 8 << 10
         case .fresh: 32 << 10
         }
     }

@@ -17,6 +17,16 @@ final class NodeWriter {
     /// No tree of the format comes near this depth.
     private static let depthMax = 4096
 
+    /// Which nodes of a tree are likely to stay for many commits.
+    enum Staying {
+        /// None of them.
+        case passing
+        /// Those that have many siblings: so it is in the tree of the tables.
+        case amongSiblings
+        /// Those without refs: so it is in a history that somebody waits for.
+        case changesets
+    }
+
     private struct Frame: BitwiseCopyable {
         var ref: Int
         var index: Int
@@ -43,13 +53,11 @@ final class NodeWriter {
 
     /// Writes the new nodes of the tree at `root` and returns the root's place; a tree of the file is returned as it is.
     ///
-    /// - Parameter mayLast: it is the tree of the tables, whose nodes last where they have many siblings. Those of names and history
-    ///   do not, whatever their number.
-    func write(_ root: Int, _ memory: Memory, _ space: FreeSpace, mayLast: Bool) throws -> Int {
+    func write(_ root: Int, _ memory: Memory, _ space: FreeSpace, _ staying: Staying) throws -> Int {
         let arenaStart = memory.state.pointee.arenaStart
         if root < arenaStart { return root }
         stack.removeAll()
-        stack.append(Frame(ref: root, index: 0, siblings: mayLast ? 1 : 0))
+        stack.append(Frame(ref: root, index: 0, siblings: staying == .amongSiblings ? 1 : 0))
         var place = 0
         while !stack.isEmpty {
             let depth = stack.count &- 1
@@ -67,7 +75,7 @@ final class NodeWriter {
                     continue
                 }
             }
-            place = try finish(node, memory, space, isLasting: frame.siblings >= siblingsOfLasting)
+            place = try finish(node, memory, space, isLasting(node, siblings: frame.siblings, staying) ? staying : .passing)
             _ = stack.popLast()
             if depth > 0 {
                 let parent = stack[depth &- 1]
@@ -84,17 +92,21 @@ final class NodeWriter {
         depth == 0 || node.isInner || node.count >= longCount ? min(siblings &* node.count, siblingsOfLastingMax) : siblings
     }
 
+    @inline(__always) private func isLasting(_ node: Node, siblings: Int, _ staying: Staying) -> Bool {
+        staying == .changesets ? !node.hasRefs : siblings >= siblingsOfLasting
+    }
+
     /// Adds up what `write` will need for the tree at `root`, where no place lies at or behind `limit`.
     ///
     /// - Returns: false where the nodes take more than `bytesMax`, which those of a sound tree do not.
     func measure(
-        _ root: Int, _ memory: Memory, mayLast: Bool, limit: Int, bytesMax: Int, _ need: inout FreeSpace.Need
+        _ root: Int, _ memory: Memory, _ staying: Staying, limit: Int, bytesMax: Int, _ need: inout FreeSpace.Need
     ) throws -> Bool {
         let arenaStart = memory.state.pointee.arenaStart
         if root < arenaStart { return true }
         stack.removeAll()
         // The index is the depth here.
-        stack.append(Frame(ref: root, index: 0, siblings: mayLast ? 1 : 0))
+        stack.append(Frame(ref: root, index: 0, siblings: staying == .amongSiblings ? 1 : 0))
         while let frame = stack.popLast() {
             let node = try memory.node(frame.ref)
             var byteCount = node.byteCount
@@ -102,8 +114,7 @@ final class NodeWriter {
                 if node.widthType != 0 { throw FormatError(ref: node.ref, "node with refs has width type \(node.widthType)") }
                 var extent = NodePacking.Extent()
                 let siblings = NodeWriter.siblings(below: node, frame.index, frame.siblings)
-                for i in 0..<node.count {
-                    let v = node.unchecked(i)
+                @inline(__always) func include(_ v: Int64) {
                     if v & 1 == 0 && v >= arenaStart {
                         extent.include(Int64(limit))
                         stack.append(Frame(ref: Int(v), index: frame.index + 1, siblings: siblings))
@@ -111,13 +122,20 @@ final class NodeWriter {
                         extent.include(v)
                     }
                 }
+                // Nearly always: refs of the arena are long.
+                if node.flags & 7 == 7 {
+                    let p = node.payload
+                    for i in 0..<node.count { include(p.loadUnaligned(fromByteOffset: 8 &* i, as: Int64.self)) }
+                } else {
+                    for i in 0..<node.count { include(node.unchecked(i)) }
+                }
                 byteCount = NodePacking.byteCount(node.count, extent.widthCode)
             }
-            if frame.siblings >= siblingsOfLasting {
+            if isLasting(node, siblings: frame.siblings, staying) {
                 need.lasting &+= byteCount
                 need.lastingCount &+= 1
                 // Parents come before their children here, the last child's tree first: just the other way round than in `write`.
-                lastingSizes.append(byteCount | (node.hasRefs ? 1 : 0))
+                if staying == .amongSiblings { lastingSizes.append(byteCount | (node.hasRefs ? 1 : 0)) }
             } else {
                 need.passing &+= byteCount
             }
@@ -160,7 +178,7 @@ final class NodeWriter {
     }
 
     /// Makes the final bytes of a node whose children have their places, and gives it its own.
-    private func finish(_ node: Node, _ memory: Memory, _ space: FreeSpace, isLasting: Bool) throws -> Int {
+    private func finish(_ node: Node, _ memory: Memory, _ space: FreeSpace, _ staying: Staying) throws -> Int {
         let header = memory.state.pointee.base + node.ref
         // In the arena byte 3 is 0; 0x41 there means that the node was written already, so it hangs in the tree twice.
         if header.load(fromByteOffset: 3, as: UInt8.self) != 0 {
@@ -177,7 +195,11 @@ final class NodeWriter {
             NodePacking.clearPadding(header + 8, node.payloadByteCount)
         }
         let place =
-            isLasting ? try space.allocateLasting(byteCount, group: lastingGroup(byteCount)) : try space.allocate(byteCount)
+            switch staying {
+            case .passing: try space.allocate(byteCount)
+            case .amongSiblings: try space.allocateLasting(byteCount, group: lastingGroup(byteCount))
+            case .changesets: try space.allocateForHistory(byteCount)
+            }
         NodePacking.stampHeader(header, flags: flags, count: node.count)
         stores.append(PendingWrite(position: place, source: UnsafeRawPointer(header), byteCount: byteCount))
         return place
