@@ -2,6 +2,7 @@
 // Usage: Benchmarks [--objects N] [--directory D] [all|bulk|read|small|encryption|objects|mirror|idle|notice]...
 // `loops` and `commits`, only on demand, do one thing a thousand times and nothing else: for profilers, which count instructions.
 // `space`, on demand as well: what 100000 small commits make of a file.
+// `operations GROUP DIRECTORY [COUNT]`: every operation of a group by itself, for programs that compare (see Operations).
 import Glibc
 
 func runBenchmarks() throws {
@@ -10,6 +11,10 @@ func runBenchmarks() throws {
     var chosen: Set<String> = []
     var arguments = CommandLine.arguments.dropFirst()
     if arguments.first == "listen", let path = arguments.last { return try NoticeBenchmark.listen(path) }
+    if arguments.first == "operations", arguments.count >= 3 {
+        let words = Array(arguments)
+        return try Operations.run(words[1], words[2], count: words.count > 3 ? Int(words[3]) ?? count : count)
+    }
     while let argument = arguments.popFirst() {
         switch argument {
         case "--objects": count = arguments.popFirst().flatMap { Int($0) } ?? count

@@ -96,6 +96,39 @@ final class EditingTablesTests: XCTestCase {
             }
         }
     }
+
+    /// To delete all objects of a table at once leaves what it leaves to delete them one by one.
+    func testAllObjectsAtOnceAndOneByOneLeaveTheSame() throws {
+        for seed: UInt64 in 1...4 {
+            for name in ["class_Dog", "class_Person", "class_Address"] {
+                var contents: [[UInt8]] = []
+                for isAtOnce in [true, false] {
+                    var random = SplitMix(seed: seed)
+                    var world = try EditingWorld(&random)
+                    for _ in 0..<500 { try world.randomChange(&random) }
+                    let table = try world.group.editor(named: name)
+                    if isAtOnce {
+                        try table.deleteAllObjects()
+                    } else {
+                        while let row = try table.table.object(at: table.table.objectCount - 1) {
+                            try table.deleteObject(row.key)
+                        }
+                    }
+                    XCTAssertEqual(table.table.objectCount, 0)
+                    try assertSound(world.group, world.scratch, "seed \(seed), \(name), at once: \(isAtOnce)")
+                    var content: [UInt8] = []
+                    try JSONExporter.export(world.group.group) { content += $0 }
+                    contents.append(content)
+                    // The table can be used as before.
+                    for _ in 0..<100 { try world.randomChange(&random) }
+                    try assertSound(world.group, world.scratch, "seed \(seed), \(name), used again, at once: \(isAtOnce)")
+                }
+                XCTAssertEqual(
+                    String(decoding: contents[0], as: UTF8.self), String(decoding: contents[1], as: UTF8.self),
+                    "seed \(seed), \(name)")
+            }
+        }
+    }
 }
 
 /// A few tables of all sorts, changed at random.

@@ -91,6 +91,64 @@ final class QueryKernelTests: XCTestCase {
         }
     }
 
+    func testExtremesAgreeWithALookAtEachElement() {
+        var random = SplitMix(seed: 12)
+        for widthCode: UInt8 in 0...7 {
+            let (least, greatest) = limits(widthCode)
+            for count in [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 255, 256] {
+                let values = (0..<count).map { _ in Int64.random(in: least...greatest, using: &random) }
+                withNode(widthCode, values) { node in
+                    let found = ScanKernels.extremes(node)
+                    XCTAssertEqual(found.least, values.min(), "width \(widthCode), \(count) values")
+                    XCTAssertEqual(found.greatest, values.max(), "width \(widthCode), \(count) values")
+                }
+            }
+        }
+    }
+
+    func testFractionsAreComparedAsNumbers() {
+        var random = SplitMix(seed: 13)
+        let special: [Double] = [0, -0.0, .nan, .infinity, -.infinity, 1.5, -1.5, Double(bitPattern: DoubleLeaf.nullPattern)]
+        let operations: [(QuerySyntax.Operator, (Double, Double) -> Bool)] = [
+            (.equal, { $0 == $1 }), (.notEqual, { $0 != $1 }), (.less, { $0 < $1 }), (.lessOrEqual, { $0 <= $1 }),
+            (.greater, { $0 > $1 }), (.greaterOrEqual, { $0 >= $1 }),
+        ]
+        for count in [0, 1, 3, 4, 5, 63, 64, 65, 127, 128, 200, 255, 256] {
+            let values = (0..<count).map { _ in
+                random.next() % 3 == 0 ? special[Int(random.next() % 8)] : Double(random.next() % 9) / 2
+            }
+            let singles = values.map { Float($0) }
+            values.withUnsafeBytes { bytes in
+                let p = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 8)!
+                for isLeast in [true, false] {
+                    // Of those that are equal the first one, whose zero may have a sign.
+                    var wanted: Double?
+                    for v in values where !v.isNaN {
+                        if wanted.map({ isLeast ? v < $0 : v > $0 }) ?? true { wanted = v }
+                    }
+                    let found = ScanKernels.extreme(p, count, isLeast: isLeast)
+                    XCTAssertEqual(found?.bitPattern, wanted?.bitPattern, "\(values)")
+                }
+            }
+            for (operation, holds) in operations {
+                for constant in special + [2] {
+                    let wanted = values.indices.filter { holds(values[$0], constant) }
+                    var found: [Int] = [], foundSingles: [Int] = []
+                    values.withUnsafeBytes {
+                        ScanKernels.rows($0.baseAddress ?? UnsafeRawPointer(bitPattern: 8)!, count, operation, constant)
+                            .forEach { found.append($0) }
+                    }
+                    singles.withUnsafeBytes {
+                        ScanKernels.rows($0.baseAddress ?? UnsafeRawPointer(bitPattern: 8)!, count, operation, Float(constant))
+                            .forEach { foundSingles.append($0) }
+                    }
+                    XCTAssertEqual(found, wanted, "\(operation) \(constant): \(values)")
+                    XCTAssertEqual(foundSingles, wanted, "\(operation) \(constant): \(singles)")
+                }
+            }
+        }
+    }
+
     func testRowMaskHoldsTheFirstRows() {
         for count in [0, 1, 63, 64, 65, 128, 192, 193, 255, 256] {
             var rows: [Int] = []

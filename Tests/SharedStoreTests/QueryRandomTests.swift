@@ -122,6 +122,18 @@ final class QueryRandomTests: XCTestCase {
             XCTAssertEqual(
                 try query.aggregate(.sum, of: try XCTUnwrap(type.property("float")), in: world.group.group),
                 .double(floats.reduce(0, +)), text)
+            for name in ["double", "float", "intOpt"] {
+                let values = things.compactMap { $0.values[name]?.number }.filter { !$0.isNaN }
+                let property = try XCTUnwrap(type.property(name))
+                for (aggregate, wanted) in [(QuerySyntax.Path.Aggregate.min, values.min()), (.max, values.max())] {
+                    let found = try query.aggregate(aggregate, of: property, in: world.group.group)
+                    XCTAssertEqual(found.number, wanted, "\(text): \(aggregate) of \(name)")
+                }
+                let mean = try query.aggregate(.average, of: property, in: world.group.group).number
+                let wanted = values.isEmpty ? nil : values.reduce(0, +) / Double(values.count)
+                XCTAssertEqual(mean.map { $0.isNaN }, wanted.map { $0.isNaN }, "\(text): mean of \(name)")
+                if let mean, let wanted, !wanted.isNaN { XCTAssertEqual(mean, wanted, "\(text): mean of \(name)") }
+            }
         }
         let query = try Query("TRUEPREDICATE", class: "Thing", schema: world.schema)
         XCTAssertThrowsError(try query.aggregate(.sum, of: try XCTUnwrap(type.property("date")), in: world.group.group))
@@ -159,5 +171,28 @@ final class QueryRandomTests: XCTestCase {
         XCTAssertEqual(try query.run(in: world.group.group, over: given).map(\.rawValue), [keys[5], keys[3], keys[5], keys[0]])
         XCTAssertTrue(try query.matches(ObjectKey(keys[1]), in: world.group.group))
         XCTAssertFalse(try query.matches(ObjectKey(1_000_000), in: world.group.group))
+    }
+}
+
+extension NaiveValue {
+    /// Nil for null and for what is no number.
+    fileprivate var number: Double? {
+        switch self {
+        case .int(let v): Double(v)
+        case .float(let v): Double(v)
+        case .double(let v): v
+        default: nil
+        }
+    }
+}
+
+extension Mixed {
+    fileprivate var number: Double? {
+        switch self {
+        case .int(let v): Double(v)
+        case .float(let v): Double(v)
+        case .double(let v): v
+        default: nil
+        }
     }
 }

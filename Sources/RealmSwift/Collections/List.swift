@@ -51,7 +51,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
     /// Puts elements behind the last one, in the order in which the sequence has them.
     public func append<S: Sequence>(objectsIn objects: S) where S.Element == Element {
         // The sequence may be a view on this very list.
-        for object in Array(objects) { append(object) }
+        insert(contentsOf: Array(objects), at: count)
     }
 
     /// - Parameter index: up to and including `count`.
@@ -186,11 +186,9 @@ extension List {
 
     /// - Parameter i: where the first of the elements is afterwards; up to and including `count`.
     public func insert<C: Collection>(contentsOf newElements: C, at i: Int) where C.Element == Element {
-        var index = i
-        for element in Array(newElements) {
-            insert(element, at: index)
-            index += 1
-        }
+        let elements = Array(newElements)
+        if let handle { return handle.insert(contentsOf: elements.map { $0._toStored() }, at: i) }
+        for (offset, element) in elements.enumerated() { insert(element, at: i + offset) }
     }
 
     /// Takes the elements in a range out. A range beyond the end stops the process.

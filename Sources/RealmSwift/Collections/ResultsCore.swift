@@ -329,17 +329,28 @@ final class ResultsCore: _Elements {
         }
     }
 
-    /// The sum, as two's complement, of an int property of all objects of a class; nil where the elements are others, or may be
-    /// null.
-    func wholeTableSum(_ property: ManagedProperty?) -> Int64? {
-        guard let property, isWholeTable, case .table(let key) = source, !isReleased else { return nil }
+    /// An aggregate of a number property of objects that are, or would have to be, read from the table of a class; nil where the
+    /// elements are others or are known already.
+    func tableAggregate(_ kind: Aggregate, _ property: ManagedProperty?) -> Mixed? {
+        guard let property, case .table(let key) = source, !isReleased else { return nil }
         session.checkConfinement()
-        guard let table = session.type(key)?.table(), let column = table.column(property.columnKey), CellKind(column) == .int
+        if !isWholeTable && (session.isFrozen || contentStamp == session.contentStamp) { return nil }
+        guard let table = session.type(key)?.table(), let column = table.column(property.columnKey), column.collection == nil
         else { return nil }
+        switch column.type {
+        case .int, .float, .double: break
+        default: return nil
+        }
+        let wanted: QuerySyntax.Path.Aggregate =
+            switch kind {
+            case .min: .min
+            case .max: .max
+            case .sum: .sum
+            case .average: .average
+            }
         return reading {
-            var sum: Int64 = 0
-            try table.forEachLeaf { sum &+= try $0.leaf(IntLeaf.self, column).wrappingSum() }
-            return sum
+            let query = query ?? SharedStore.Query(table: key, predicate: .always(true))
+            return try query.aggregate(wanted, of: QueryProperty(column), in: session.currentGroup())
         }
     }
 
@@ -370,6 +381,19 @@ final class ResultsCore: _Elements {
     // MARK: For observers
 
     var queryDependencies: QueryDependencies? { query?.dependencies }
+
+    /// The objects are those of a class, each of them once.
+    var isOfClass: Bool { if case .table = source { true } else { false } }
+
+    /// What finds the objects; nil where all are taken as they come.
+    var observedQuery: SharedStore.Query? { query }
+
+    /// The objects of the version that the session is at, found out by an observer.
+    func adopt(_ keys: [ObjectKey]) {
+        guard case .table(let key) = source, !isReleased else { return }
+        content = .keys(key, keys)
+        contentStamp = session.contentStamp
+    }
 
     /// The objects; nil where what they were found in is gone.
     func observedKeys() -> [ObjectKey]? {

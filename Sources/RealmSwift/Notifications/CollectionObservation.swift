@@ -140,6 +140,13 @@ extension ResultsCore {
     {
         var dependencies = queryDependencies ?? QueryDependencies(tables: [table])
         dependencies.tables.formUnion(more)
-        return ObservedObjects(table: table, dependencies: dependencies, collection: collection) { [self] _ in observedKeys() }
+        var objects = ObservedObjects(table: table, dependencies: dependencies, collection: collection) { [self] _ in
+            observedKeys()
+        }
+        if case .table = source, dependencies.isFilter {
+            objects.filter = observedQuery
+            objects.adopt = { [self] in adopt($0) }
+        }
+        return objects
     }
 }

@@ -108,7 +108,7 @@ extension _CollectionCore {
             if property?.isCollection == true { misuse("Cannot compute \(kind) of the collection '\(name ?? "")'") }
             Aggregation.check(kind, type, name ?? "self")
             aggregation = Aggregation(kind, type)
-            if kind == .sum, let sum = core.wholeTableSum(property) { return Aggregate.convert(.int(sum), to: T.self) }
+            if let result = core.tableAggregate(kind, property) { return Aggregate.convert(result, to: T.self) }
             core.forEachValue(property) { aggregation.add($0) }
         }
         return Aggregate.convert(aggregation.result, to: T.self)

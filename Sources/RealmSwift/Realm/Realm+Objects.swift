@@ -102,7 +102,13 @@ extension Realm {
     /// Deletes all objects of a query at once.
     public func delete<Element: ObjectBase>(_ objects: Results<Element>) {
         session.requireWriteTransaction()
-        for object in Array(objects) where !object.isInvalidated { session.delete(object) }
+        if objects.core.session !== session { misuse("Can only delete an object from the Realm it belongs to.") }
+        guard let type = objects.core.type, let keys = objects.core.observedKeys(), !keys.isEmpty else { return }
+        let isOfClass = objects.core.isOfClass
+        session.edit(type.tableKey) { editor in
+            if isOfClass && keys.count == editor.table.objectCount { return try editor.deleteAllObjects() }
+            for key in keys where try editor.table.find(key) != nil { try editor.deleteObject(key) }
+        }
     }
 
     /// Deletes the objects of a map. The keys stay, with nil.

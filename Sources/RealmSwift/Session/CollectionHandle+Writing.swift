@@ -52,6 +52,30 @@ extension CollectionHandle {
         fill(prepared, at: index)
     }
 
+    /// Inserts many at once, which costs much less than one by one.
+    func insert(contentsOf values: [_Stored], at index: Int) {
+        if values.isEmpty { return }
+        session.requireWriteTransaction()
+        check(index, below: count + 1)
+        let isPlain = values.allSatisfy { value in
+            switch value.content {
+            case .plain, .object: true
+            case .input, .list, .dictionary: false
+            }
+        }
+        if values.count < 2 || !isPlain || embeddedType != nil {
+            for (offset, value) in values.enumerated() { insert(value, at: index + offset) }
+            return
+        }
+        let column = column
+        let elements = values.map { value in
+            let prepared = session.prepare(value, .error)
+            session.checkTarget(prepared, column)
+            return prepared.mixed
+        }
+        change { try $0.listInsert(identity, stored(index), contentsOf: elements) }
+    }
+
     func set(_ value: _Stored, at index: Int, _ policy: Realm.UpdatePolicy = .error) {
         session.requireWriteTransaction()
         check(index, below: count)

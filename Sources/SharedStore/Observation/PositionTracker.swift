@@ -200,6 +200,11 @@ public struct ObservedObjects {
     public var collection: ChangesetWriter.CollectionIdentity?
     /// The objects in order, null keys for null links; nil where what they are taken from is gone.
     public var evaluate: (Group) throws -> [ObjectKey]?
+    /// Where the objects are all of a class that fulfil a condition on their own properties, in the order of their keys: the
+    /// query, so that only the objects that changed need be looked at.
+    public var filter: Query?
+    /// Told of the objects of the new version, where they were not asked for by `evaluate`.
+    public var adopt: (([ObjectKey]) -> Void)?
 
     public init(
         table: TableKey, dependencies: QueryDependencies, collection: ChangesetWriter.CollectionIdentity? = nil,
@@ -214,6 +219,7 @@ public struct ObservedObjects {
     /// What a query finds.
     public init(_ query: Query) {
         self.init(table: query.table, dependencies: query.dependencies) { try query.run(in: $0) }
+        filter = dependencies.isFilter ? query : nil
     }
 }
 
@@ -221,7 +227,9 @@ public struct ObservedObjects {
 /// 6.6).
 final class ObjectsTracker: PositionTracker {
     let source: ObservedObjects
-    private var keys: [ObjectKey] = []
+    fileprivate var keys: [ObjectKey] = []
+    /// Objects of the class, whether in the result or not.
+    fileprivate var objectCount = 0
 
     init(_ source: ObservedObjects) { self.source = source }
 
@@ -238,6 +246,7 @@ final class ObjectsTracker: PositionTracker {
             return
         }
         keys = found
+        objectCount = try group.table(source.table)?.objectCount ?? 0
     }
 
     private func isInvolved(_ step: ObservationStep) -> Bool {
@@ -261,6 +270,7 @@ final class ObjectsTracker: PositionTracker {
             }
             return change
         }
+        if let change = try advanceFilter(step, elements, candidates) { return change }
         guard let found = try source.evaluate(step.group) else {
             let oldCount = keys.count
             keys = []
@@ -268,16 +278,96 @@ final class ObjectsTracker: PositionTracker {
         }
         let old = keys
         keys = found
-        let isModified: (ObjectKey) throws -> Bool = {
-            try candidates?.contains($0) != false && elements.isModified(check, self.source.table, $0)
-        }
+        objectCount = try step.group.table(source.table)?.objectCount ?? 0
         let inserted = step.changes.tables[source.table]?.insertions ?? []
         if old.isStrictlyAscending && found.isStrictlyAscending {
-            return try CollectionChange.ofAscending(old, found, isNew: { inserted.contains($0) }, isModified)
+            return try CollectionChange.ofAscending(old, found, inserted: inserted, candidates: candidates) {
+                try elements.isModified(check, source.table, $0)
+            }
+        }
+        let isModified: (ObjectKey) throws -> Bool = {
+            try candidates?.contains($0) != false && elements.isModified(check, self.source.table, $0)
         }
         return try SequenceDifference.compute(
             old: old.map { Element(key: $0) }, new: found.map { Element(key: $0, isNew: inserted.contains($0)) },
             isModified: { try isModified($0.key) })
+    }
+}
+
+extension ObjectsTracker {
+    /// More changed objects than this part of all are not looked at one by one.
+    private static var changedFraction: Int { 16 }
+
+    /// Whether an object belongs to the result depends on itself alone: only those that changed are looked at. Nil where that
+    /// does not apply.
+    private func advanceFilter(_ step: ObservationStep, _ elements: ElementFilter, _ candidates: Set<ObjectKey>?) throws
+        -> CollectionChange?
+    {
+        guard let filter = source.filter, !step.hasGap, !step.changes.schemaWasChanged, !step.changes.schemaWasExtended,
+            let candidates, let own = step.changes.tables[source.table], let table = try step.group.table(source.table)
+        else { return nil }
+        // Objects that come and go without a word, as embedded ones do, are found by looking at all.
+        if table.kind == .embedded || table.objectCount != objectCount + own.insertions.count - own.deletions.count { return nil }
+        var changed = Set(own.modifications.keys)
+        changed.formUnion(own.insertions)
+        changed.formUnion(own.deletions)
+        if changed.count > keys.count / Self.changedFraction + Self.changedFraction { return nil }
+        let found = try filter.run(in: step.group, over: changed.sorted())
+        var change = CollectionChange()
+        let left = changed.filter { keys.position(ofAscending: $0) != nil && found.position(ofAscending: $0) == nil }.sorted()
+        let come = found.filter { keys.position(ofAscending: $0) == nil }
+        let next = keys.replacing(left, by: come)
+        for key in left { if let position = keys.position(ofAscending: key) { change.deletions.add(position) } }
+        for key in come { if let position = next.position(ofAscending: key) { change.insertions.add(position) } }
+        for key in found where own.insertions.contains(key) {
+            // Another object with the key of one that was there.
+            guard let before = keys.position(ofAscending: key), let now = next.position(ofAscending: key) else { continue }
+            change.deletions.add(before)
+            change.insertions.add(now)
+        }
+        for key in candidates {
+            guard let now = next.position(ofAscending: key), !change.insertions.contains(now) else { continue }
+            if try elements.isModified(step.check, source.table, key) { change.modifications.add(now) }
+        }
+        keys = next
+        objectCount = table.objectCount
+        source.adopt?(next)
+        return change
+    }
+}
+
+extension [ObjectKey] {
+    /// Ascending keys without some of them and with others, which ascend as well.
+    fileprivate func replacing(_ left: [ObjectKey], by come: [ObjectKey]) -> [ObjectKey] {
+        if left.isEmpty && come.isEmpty { return self }
+        var result: [ObjectKey] = []
+        result.reserveCapacity(count + come.count)
+        var start = 0
+        var nextLeft = 0, nextCome = 0
+        func place(_ key: ObjectKey) -> Int {
+            var low = start, high = count
+            while low < high {
+                let middle = (low + high) / 2
+                if self[middle] < key { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+        while nextLeft < left.count || nextCome < come.count {
+            if nextCome == come.count || nextLeft < left.count && left[nextLeft] < come[nextCome] {
+                let end = place(left[nextLeft])
+                result += self[start..<end]
+                start = end + 1
+                nextLeft += 1
+            } else {
+                let end = place(come[nextCome])
+                result += self[start..<end]
+                result.append(come[nextCome])
+                start = end
+                nextCome += 1
+            }
+        }
+        result += self[start...]
+        return result
     }
 }
 
@@ -297,8 +387,13 @@ extension [ObjectKey] {
 
 extension CollectionChange {
     /// The difference of two ascending sequences: no element changes places.
+    ///
+    /// - Parameters:
+    ///   - inserted: those of the keys that belong to other objects than before.
+    ///   - candidates: the keys for which `isModified` is to be asked; nil for all.
     static func ofAscending(
-        _ old: [ObjectKey], _ new: [ObjectKey], isNew: (ObjectKey) -> Bool, _ isModified: (ObjectKey) throws -> Bool
+        _ old: [ObjectKey], _ new: [ObjectKey], inserted: Set<ObjectKey>, candidates: Set<ObjectKey>?,
+        _ isModified: (ObjectKey) throws -> Bool
     ) rethrows -> CollectionChange {
         var change = CollectionChange()
         var i = 0, j = 0
@@ -310,17 +405,38 @@ extension CollectionChange {
                 change.insertions.add(j)
                 j += 1
             } else {
-                if isNew(new[j]) {
-                    change.deletions.add(i)
-                    change.insertions.add(j)
-                } else if try isModified(new[j]) {
-                    change.modifications.add(j)
-                }
                 i += 1
                 j += 1
             }
         }
+        for key in inserted {
+            guard let before = old.position(ofAscending: key), let now = new.position(ofAscending: key) else { continue }
+            change.deletions.add(before)
+            change.insertions.add(now)
+        }
+        if let candidates, candidates.count < new.count {
+            for key in candidates {
+                guard let now = new.position(ofAscending: key), !change.insertions.contains(now) else { continue }
+                if try isModified(key) { change.modifications.add(now) }
+            }
+        } else {
+            for (now, key) in new.enumerated() where candidates?.contains(key) != false && !change.insertions.contains(now) {
+                if try isModified(key) { change.modifications.add(now) }
+            }
+        }
         return change
+    }
+}
+
+extension [ObjectKey] {
+    /// Where a key stands in ascending ones.
+    fileprivate func position(ofAscending key: ObjectKey) -> Int? {
+        var low = 0, high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < key { low = middle + 1 } else { high = middle }
+        }
+        return low < count && self[low] == key ? low : nil
     }
 }
 

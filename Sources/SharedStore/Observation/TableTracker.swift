@@ -46,7 +46,7 @@ final class TableTracker: PositionTracker {
         defer { remembered = nil }
         if step.hasGap {
             guard let remembered, remembered.count == oldCount else { return CollectionChange(replacing: oldCount, by: count) }
-            return CollectionChange.ofAscending(remembered, try Self.keys(table), isNew: { _ in false }, { _ in false })
+            return CollectionChange.ofAscending(remembered, try Self.keys(table), inserted: [], candidates: []) { _ in false }
         }
         let change = step.changes.tables[observed] ?? TableChange()
         // Changesets come from others: one that does not fit what is there tells nothing.

@@ -1,5 +1,3 @@
-import Glibc
-
 /// A scalar property of the class itself against constants: read leaf by leaf, without going through values of any type.
 ///
 /// Each of these gives the same answers as `BoundComparison`, which is there for everything.
@@ -144,6 +142,16 @@ final class IntegerSetCondition: ColumnCondition<IntegerLeaf> {
         guard let v = try leaf.value(row) else { return includesNull }
         return v >= low && v <= high && values.contains(v)
     }
+
+    /// So many values are looked for one after another.
+    private static let scanCountMax = 8
+
+    override func rows(_ leaf: IntegerLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        if includesNull || values.count > IntegerSetCondition.scanCountMax { return try super.rows(leaf, mask, count) }
+        var found = RowMask()
+        for value in values { found = found | (try leaf.rows(count, in: value, value)) }
+        return mask & found
+    }
 }
 
 /// Null or not, of a nullable integer, date, or any other type that has a leaf which tells.
@@ -220,6 +228,10 @@ final class DoubleCondition: ColumnCondition<DoubleLeaf> {
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> DoubleLeaf { try DoubleLeaf(memory, ref) }
     override func holds(_ leaf: DoubleLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
+    override func rows(_ leaf: DoubleLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        if leaf.count < count { return try super.rows(leaf, mask, count) }
+        return mask & ScanKernels.rows(leaf.node.payload, count, operation, value)
+    }
 }
 
 final class FloatCondition: ColumnCondition<FloatLeaf> {
@@ -232,6 +244,10 @@ final class FloatCondition: ColumnCondition<FloatLeaf> {
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> FloatLeaf { try FloatLeaf(memory, ref) }
     override func holds(_ leaf: FloatLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
+    override func rows(_ leaf: FloatLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        if leaf.count < count { return try super.rows(leaf, mask, count) }
+        return mask & ScanKernels.rows(leaf.node.payload, count, operation, value)
+    }
 }
 
 final class TimestampCondition: ColumnCondition<TimestampLeaf> {
@@ -257,111 +273,10 @@ final class LinkCondition: ColumnCondition<LinkLeaf> {
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> LinkLeaf { try LinkLeaf(memory, ref) }
     override func holds(_ leaf: LinkLeaf, _ row: Int) throws -> Bool { (try leaf.value(row) == target) != isNegated }
-}
-
-/// A string against a string, by bytes.
-final class StringCondition: ColumnCondition<StringLeaf> {
-    enum Test {
-        case equal, notEqual
-        case order(QuerySyntax.Operator)
-        case begins, ends, contains
-        /// The same in lower case; `part` is in lower case already.
-        case equalFolded, notEqualFolded, beginsFolded, endsFolded, containsFolded
-    }
-    private let test: Test
-    private let part: UnsafeRawBufferPointer
-    private let storage: QueryStorage
-
-    /// `part` must stay valid as long as `storage`.
-    init(_ frame: QueryFrame, _ column: Column, _ test: Test, _ part: UnsafeRawBufferPointer, _ storage: QueryStorage) {
-        self.test = test
-        self.part = part
-        self.storage = storage
-        super.init(frame, column)
-    }
-
-    override var cost: Int {
-        switch test {
-        case .equal, .notEqual, .order, .begins, .ends: 4
-        default: 20
-        }
-    }
-
-    override func make(_ memory: Memory, _ ref: Int) throws -> StringLeaf { try StringLeaf(memory, ref) }
-
-    override func holds(_ leaf: StringLeaf, _ row: Int) throws -> Bool {
-        guard case .string(let text) = try storage.string(leaf, row) else {
-            // Null differs from every string, and is below it.
-            switch test {
-            case .notEqual, .notEqualFolded, .order(.less), .order(.lessOrEqual): return true
-            default: return false
-            }
-        }
-        switch test {
-        case .equal: return ValueOrder.equal(text, part)
-        case .notEqual: return !ValueOrder.equal(text, part)
-        case .order(let operation):
-            let order = ValueOrder.compare(text, part)
-            switch operation {
-            case .less: return order < 0
-            case .lessOrEqual: return order <= 0
-            case .greater: return order > 0
-            default: return order >= 0
-            }
-        case .begins: return StringMatch.begins(text, part)
-        case .ends: return StringMatch.ends(text, part)
-        case .contains: return StringMatch.contains(text, part)
-        case .equalFolded: return StringMatch.equalsFolded(text, part)
-        case .notEqualFolded: return !StringMatch.equalsFolded(text, part)
-        case .beginsFolded: return StringMatch.beginsFolded(text, part)
-        case .endsFolded: return StringMatch.endsFolded(text, part)
-        case .containsFolded: return StringMatch.containsFolded(text, part)
-        }
-    }
-
-    override func rows(_ leaf: StringLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
-        guard leaf.variant == .short, leaf.count >= count else { return try super.rows(leaf, mask, count) }
-        switch test {
-        case .equal: return mask & equalBlocks(leaf.node.payload, leaf.node.width, count)
-        case .notEqual: return mask.subtracting(equalBlocks(leaf.node.payload, leaf.node.width, count))
-        default: return try super.rows(leaf, mask, count)
-        }
-    }
-
-    /// Short strings are blocks of a fixed width that are equal as a whole when the strings are (file-format-1 6.2).
-    private func equalBlocks(_ blocks: UnsafeRawPointer, _ width: Int, _ count: Int) -> RowMask {
-        var result = RowMask()
-        guard width > part.count, width <= 64 else { return result }
-        return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { block in
-            block.initializeMemory(as: UInt8.self, repeating: 0)
-            block.copyMemory(from: part)
-            block[width &- 1] = UInt8(truncatingIfNeeded: width &- 1 &- part.count)
-            guard let wanted = UnsafeRawPointer(block.baseAddress) else { return result }
-            switch width {
-            case 1: blocks8(blocks, count, wanted.load(as: UInt8.self), &result)
-            case 2: blocks8(blocks, count, wanted.load(as: UInt16.self), &result)
-            case 4: blocks8(blocks, count, wanted.load(as: UInt32.self), &result)
-            case 8: blocks8(blocks, count, wanted.load(as: UInt64.self), &result)
-            default:
-                let first = wanted.load(as: UInt64.self), last = wanted.load(fromByteOffset: width &- 8, as: UInt64.self)
-                for i in 0..<count {
-                    let p = blocks + i &* width
-                    if p.loadUnaligned(as: UInt64.self) != first
-                        || p.loadUnaligned(fromByteOffset: width &- 8, as: UInt64.self) != last
-                    {
-                        continue
-                    }
-                    if width == 16 || memcmp(p, wanted, width) == 0 { result.insert(i) }
-                }
-            }
-            return result
-        }
-    }
-
-    @inline(__always)
-    private func blocks8<T: FixedWidthInteger>(_ blocks: UnsafeRawPointer, _ count: Int, _ wanted: T, _ result: inout RowMask) {
-        for i in 0..<count where blocks.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self) == wanted {
-            result.insert(i)
-        }
+    override func rows(_ leaf: LinkLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        if leaf.count < count { return try super.rows(leaf, mask, count) }
+        let element = target.rawValue &+ 1
+        let found = ScanKernels.rows(leaf.node, first: 0, count: count, in: element, element)
+        return isNegated ? mask.subtracting(found) : mask & found
     }
 }

@@ -9,12 +9,17 @@ extension QueryRun {
         case .comparison(let comparison):
             if usesColumnConditions, let condition = try columnCondition(comparison) { return condition }
             let merges = !comparison.comparesWhole
-            return try BoundComparison(
+            let bound = try BoundComparison(
                 comparison, bind(comparison.left, mergesObjects: merges), bind(comparison.right, mergesObjects: merges))
+            switch comparison.right {
+            case .constant, .constants: return try throughLink(bound, comparison.left)
+            case .path, .arithmetic, .subqueryCount: return bound
+            }
         case .between(let between):
             if usesColumnConditions, let condition = try columnCondition(between) { return condition }
-            return BoundBetween(
+            let bound = BoundBetween(
                 between, try bind(between.operand, mergesObjects: true), try view(between.low), try view(between.high))
+            return try throughLink(bound, between.operand)
         case .text(let path, let quantifier, let search):
             return BoundText(try BoundPath(path, self, mergesObjects: true), quantifier ?? .any, search)
         case .geo(let path, let quantifier, let area):
@@ -35,6 +40,15 @@ extension QueryRun {
             defer { frames.removeLast() }
             return .subqueryCount(bound, frame, try bind(predicate))
         }
+    }
+
+    /// A quicker way to the same answers, where the path to what is compared with constants begins with a single link.
+    private func throughLink(_ bound: BoundPredicate, _ operand: QueryOperand) throws -> BoundPredicate {
+        guard usesColumnConditions, case .path(let path) = operand, let hop = path.hops.first, hop.property.collection == nil
+        else {
+            return bound
+        }
+        return try BoundThroughLink(bound, frames[path.scope], column(hop.property), table(hop.property.target)) ?? bound
     }
 
     // MARK: Conditions on one column

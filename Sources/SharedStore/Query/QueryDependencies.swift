@@ -4,14 +4,18 @@ public struct QueryDependencies: Hashable, Sendable {
     public var tables: Set<TableKey>
     /// All incoming links count (`@links.@count`): a change of any table may matter.
     public var isEverything = false
+    /// Whether an object is in the result depends on nothing but its own properties, and the result is in the order of keys.
+    public internal(set) var isFilter = true
 
     public init(tables: Set<TableKey>) { self.tables = tables }
 }
 
 extension Query {
+    /// What the result depends on.
     public var dependencies: QueryDependencies {
         var found = QueryDependencies(tables: [table])
         found.add(predicate)
+        if !orderings.isEmpty { found.isFilter = false }
         for ordering in orderings {
             switch ordering {
             case .sort(let keys): for key in keys { found.add(key.path) }
@@ -47,13 +51,16 @@ extension QueryDependencies {
             add(left)
             add(right)
         case .subqueryCount(let path, let predicate):
+            isFilter = false
             add(path)
             add(predicate)
         }
     }
 
     private mutating func add(_ constant: QueryConstant) {
-        if case .object(let table, _) = constant { tables.insert(table) }
+        guard case .object(let table, _) = constant else { return }
+        tables.insert(table)
+        isFilter = false
     }
 
     fileprivate mutating func add(_ path: QueryPath) {
@@ -62,5 +69,9 @@ extension QueryDependencies {
             tables.insert(hop.property.target)
         }
         if path.end == .allLinks { isEverything = true }
+        switch path.end {
+        case .value, .collection: if !path.hops.isEmpty || path.scope != 0 { isFilter = false }
+        case .objects, .allLinks: isFilter = false
+        }
     }
 }

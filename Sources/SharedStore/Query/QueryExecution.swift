@@ -68,19 +68,13 @@ extension Query {
         if isSelection {
             try add(self.run(run))
         } else {
-            var isEverything = false
-            if case .always(true) = predicate { isEverything = true }
             try forEachMatch(
                 run, limit: nil, keys: { try add($0) },
                 leaf: { bound, frame, leaf in
-                    if isEverything, aggregate == .sum, property.type == .int, !column.isNullable {
-                        aggregation.add(sum: ScanKernels.sum(try leaf.leaf(IntLeaf.self, column).node))
-                        return
-                    }
+                    let rows = try bound.narrow(RowMask(count: leaf.count), frame, leaf)
+                    if try rows.isEmpty || aggregation.add(leaf, column, rows) { return }
                     let reader = try ColumnReader(leaf.memory, leaf.node, column)
-                    try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach {
-                        aggregation.add(try run.storage.value(reader, $0, column))
-                    }
+                    try rows.forEach { aggregation.add(try run.storage.value(reader, $0, column)) }
                 })
         }
         return Mixed(aggregation.result)
@@ -179,6 +173,10 @@ extension Query {
                 }
                 keys = positions.map { keys[$0] }
             case .distinct(let paths):
+                if let first = try DistinctValues.first(of: keys, by: paths, run) {
+                    keys = first
+                    continue
+                }
                 let rows = try values(paths, keys, run)
                 var seen: Set<[OrderingValue]> = []
                 var kept: [ObjectKey] = []

@@ -253,10 +253,20 @@ struct Aggregation {
         isMixed = type == .mixed
     }
 
-    /// Adds a sum of integers that was computed elsewhere.
-    mutating func add(sum: Int64) {
+    // MARK: Values added up elsewhere
+
+    var isExtreme: Bool { aggregate == .min || aggregate == .max }
+    var isLeast: Bool { aggregate == .min }
+    /// The sum up to now, in doubles.
+    var doubleSum: Double { doubles }
+    /// No sum of some of the integers added as a whole is above this.
+    var doublesMax = 0.0
+
+    /// - Parameter doubles: the new sum in doubles.
+    mutating func add(sum: Int64, doubles: Double, count: Int) {
         integers &+= sum
-        count += 1
+        self.doubles = doubles
+        self.count += count
     }
 
     mutating func add(_ value: MixedView) {

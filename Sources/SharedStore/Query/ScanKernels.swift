@@ -142,7 +142,7 @@ enum ScanKernels {
     private static func gather(_ bytes: UInt64) -> UInt64 { ((bytes & 0x8040_2010_0804_0201) &* 0x0101_0101_0101_0101) >> 56 }
 
     @inline(__always)
-    private static func set(_ result: inout RowMask, _ index: Int, _ word: UInt64) {
+    static func set(_ result: inout RowMask, _ index: Int, _ word: UInt64) {
         switch index {
         case 0: result.words.0 = word
         case 1: result.words.1 = word

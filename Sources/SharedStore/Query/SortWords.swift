@@ -1,45 +1,86 @@
-/// Sorting by properties of the objects themselves whose values are numbers, truth values or dates.
+/// Sorting by properties whose values are numbers, truth values, dates or texts: of the objects themselves, or of what single
+/// links lead to.
 ///
 /// Each value becomes a word of 64 bits such that words compare as the values do (query-language 11): to compare two is one
 /// instruction, and words can be sorted by their bytes, without comparing at all. Null has no word: it comes before everything,
-/// NaN before all numbers.
+/// NaN before all numbers; what lies behind a null link comes last. Texts are sorted in `SortTexts`.
 struct SortWords {
     /// By position of the key.
-    private var words: [UInt64]
+    private(set) var words: [UInt64]
     /// Positions whose value is null, in order.
-    private var nulls: [Int] = []
+    private(set) var nulls: [Int] = []
+    /// Positions behind a null link, in order.
+    private var missing: [Int] = []
 
-    private struct Entry {
+    struct Entry {
         var word: UInt64
         var position: Int
     }
 
     /// `keys` in the order of `orderings`, ties as they were; nil where a property is of another kind, or a value has no word.
     static func sorted(_ keys: [ObjectKey], by orderings: [QueryOrdering.Key], _ run: QueryRun) throws -> [ObjectKey]? {
-        let columns = try orderings.compactMap { try column($0.path, run) }
-        if columns.count < orderings.count { return nil }
+        let sources = try orderings.compactMap { try Source($0.path, run) }
+        if sources.count < orderings.count { return nil }
         // Sorting is stable, so the last key is sorted by first.
         var positions = Array(keys.indices)
-        for (ordering, column) in zip(orderings, columns).reversed() {
-            guard let words = try SortWords(keys, column, run.frames[0].table) else { return nil }
-            positions = words.sorted(positions, isAscending: ordering.isAscending)
+        for (ordering, source) in zip(orderings, sources).reversed() {
+            let targets = try source.targets(keys)
+            if source.column.type == .string {
+                let texts = try SortTexts(targets, source.column, source.table, run.storage)
+                positions = texts.sorted(positions, isAscending: ordering.isAscending)
+            } else {
+                guard let words = try SortWords(targets, source.column, source.table) else { return nil }
+                positions = words.sorted(positions, isAscending: ordering.isAscending)
+            }
         }
         return positions.map { keys[$0] }
     }
 
-    private static func column(_ path: QueryPath, _ run: QueryRun) throws -> Column? {
-        guard path.hops.isEmpty, path.operation == .none, case .value(let property, let nested) = path.end, nested.isEmpty,
-            property.collection == nil
-        else { return nil }
-        switch property.type {
-        case .int, .bool, .float, .double, .timestamp: return try run.column(property)
-        default: return nil
+    /// Where the values are that a path leads to.
+    private struct Source {
+        private let table0: Table
+        private let hops: [(link: Column, target: Table)]
+        let column: Column
+        /// Of the column.
+        var table: Table { hops.last?.target ?? table0 }
+
+        /// Nil for a path that is no property behind single links, if any, or one of another kind.
+        init?(_ path: QueryPath, _ run: QueryRun) throws {
+            guard path.operation == .none, case .value(let property, let nested) = path.end, nested.isEmpty,
+                property.collection == nil, path.hops.allSatisfy({ $0.property.collection == nil })
+            else { return nil }
+            let column = try run.column(property)
+            switch column.type {
+            case .int, .bool, .float, .double, .timestamp: break
+            case .string where !column.isEnumerated: break
+            default: return nil
+            }
+            self.column = column
+            table0 = run.frames[0].table
+            hops = try path.hops.map { (try run.column($0.property), try run.table($0.property.target)) }
+        }
+
+        /// The objects that have the values, null behind a null link.
+        func targets(_ keys: [ObjectKey]) throws -> [ObjectKey] {
+            var targets = keys, table = table0
+            for (link, target) in hops {
+                var next = [ObjectKey](repeating: .null, count: keys.count)
+                try SortWords.forEachValue(LinkLeaf.self, targets, link, table) { position, leaf, row in
+                    if let leaf {
+                        let key = try leaf.value(row)
+                        if key.rawValue >= 0 { next[position] = key }
+                    }
+                }
+                targets = next
+                table = target
+            }
+            return targets
         }
     }
 
     // MARK: Words
 
-    private init?(_ keys: [ObjectKey], _ column: Column, _ table: Table) throws {
+    init?(_ keys: [ObjectKey], _ column: Column, _ table: Table) throws {
         words = [UInt64](repeating: 0, count: keys.count)
         let isComplete =
             switch column.type {
@@ -78,63 +119,78 @@ struct SortWords {
     private mutating func fill<L: Leaf>(
         _ type: L.Type, _ keys: [ObjectKey], _ column: Column, _ table: Table, _ word: (L.Element) -> UInt64?
     ) throws -> Bool {
+        var isComplete = true
+        try SortWords.forEachValue(type, keys, column, table) { position, leaf, row in
+            guard let leaf else {
+                missing.append(position)
+                return
+            }
+            guard let word = try word(leaf.value(row)) else {
+                nulls.append(position)
+                return
+            }
+            if word == SortWords.none && L.self == TimestampLeaf.self { isComplete = false }
+            words[position] = word
+        }
+        return isComplete
+    }
+
+    /// Calls `body` with the leaf and the row of each object's value, in the order of `keys`; without a leaf where there is no
+    /// object. Quick where neighbours follow each other.
+    @inline(__always)
+    static func forEachValue<L: Leaf>(
+        _ type: L.Type, _ keys: [ObjectKey], _ column: Column, _ table: Table, _ body: (Int, L?, Int) throws -> Void
+    ) throws {
         var cluster: ClusterLeaf?
         var values: L?
         var row = 0
-        var isComplete = true
         for position in keys.indices {
             let key = keys[position]
             if let found = cluster?.row(of: key, guess: row) {
                 row = found
             } else {
-                guard let (leaf, found) = try table.seek(key), leaf.key(found) == key else {
-                    throw QueryError(.property, "an object that was found is not in this version of the file")
+                guard key.rawValue >= 0, let (leaf, found) = try table.seek(key), leaf.key(found) == key else {
+                    try body(position, nil, 0)
+                    continue
                 }
                 cluster = leaf
                 values = try leaf.leaf(L.self, column)
                 row = found
             }
-            guard let values, let word = try word(values.value(row)) else {
-                nulls.append(position)
-                row &+= 1
-                continue
-            }
-            if word == SortWords.none && L.self == TimestampLeaf.self { isComplete = false }
-            words[position] = word
+            try body(position, values, row)
             row &+= 1
         }
-        return isComplete
     }
 
     // MARK: Sorting
 
     private func sorted(_ positions: [Int], isAscending: Bool) -> [Int] {
-        var nullPositions: [Int] = [], entries: [Entry] = []
-        entries.reserveCapacity(positions.count - nulls.count)
+        var entries: [Entry] = [], others = SortOthers()
+        entries.reserveCapacity(positions.count - nulls.count - missing.count)
         let flip: UInt64 = isAscending ? 0 : .max
-        if nulls.isEmpty {
+        if nulls.isEmpty && missing.isEmpty {
             for position in positions { entries.append(Entry(word: words[position] ^ flip, position: position)) }
         } else {
-            var isNull = [Bool](repeating: false, count: words.count)
-            for position in nulls { isNull[position] = true }
+            var hasWord = [Bool](repeating: true, count: words.count), isMissing = hasWord
+            for position in nulls { (hasWord[position], isMissing[position]) = (false, false) }
+            for position in missing { hasWord[position] = false }
             for position in positions {
-                if isNull[position] {
-                    nullPositions.append(position)
-                } else {
+                if hasWord[position] {
                     entries.append(Entry(word: words[position] ^ flip, position: position))
+                } else {
+                    others.add(position, isMissing: isMissing[position])
                 }
             }
         }
         SortWords.sort(&entries)
-        let values = entries.map(\.position)
-        return nullPositions.isEmpty ? values : isAscending ? nullPositions + values : values + nullPositions
+        return others.around(entries, isAscending: isAscending)
     }
 
     /// Fewer are sorted by comparing.
     private static let byteSortCountMin = 512
 
     /// Sorts by word; entries with the same word stay in order.
-    private static func sort(_ entries: inout [Entry]) {
+    static func sort(_ entries: inout [Entry]) {
         guard let first = entries.first?.word else { return }
         var last = first, differences: UInt64 = 0, isSorted = true
         for entry in entries {
@@ -171,5 +227,25 @@ struct SortWords {
                 }
             }
         }
+    }
+}
+
+/// The positions that have no value to sort by.
+struct SortOthers {
+    private var nulls: [Int] = [], missing: [Int] = []
+
+    /// - Parameter isMissing: behind a null link.
+    mutating func add(_ position: Int, isMissing: Bool) {
+        if isMissing { missing.append(position) } else { nulls.append(position) }
+    }
+
+    /// All positions, where those of `entries` are in order: null is below every value, what is missing above.
+    func around(_ entries: [SortWords.Entry], isAscending: Bool) -> [Int] {
+        var result: [Int] = []
+        result.reserveCapacity(nulls.count + entries.count + missing.count)
+        result += isAscending ? nulls : missing
+        for entry in entries { result.append(entry.position) }
+        result += isAscending ? missing : nulls
+        return result
     }
 }

@@ -56,10 +56,7 @@ enum BacklinkLeafEditor {
         var start = 0
         while found < 0 && start < keys.count {
             let (leaf, first) = try keys.leaf(containing: start)
-            for i in 0..<leaf.count where leaf.unchecked(i) == origin.rawValue {
-                found = first + i
-                break
-            }
+            if let i = leaf.node.firstIndex(of: origin.rawValue) { found = first + i }
             start = first + leaf.count
         }
         if found < 0 { throw missing(ref, index, origin) }

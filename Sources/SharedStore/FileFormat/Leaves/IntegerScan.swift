@@ -40,6 +40,39 @@ extension Node {
         }
     }
 
+    /// The first element that equals `value`, nil where none does.
+    func firstIndex(of value: Int64) -> Int? {
+        let p = payload, n = count
+        switch flags & 7 {
+        case 4: return Int8(exactly: value).flatMap { Node.first($0, p, n) }
+        case 5: return Int16(exactly: value).flatMap { Node.first($0, p, n) }
+        case 6: return Int32(exactly: value).flatMap { Node.first($0, p, n) }
+        case 7: return Node.first(value, p, n)
+        default: return (0..<n).first { unchecked($0) == value }
+        }
+    }
+
+    /// Eight at a time: only where one of them is the one is it looked which.
+    @inline(__always)
+    private static func first<T: FixedWidthInteger>(_ value: T, _ p: UnsafeRawPointer, _ n: Int) -> Int? {
+        @inline(__always) func differs(_ i: Int) -> Bool {
+            p.loadUnaligned(fromByteOffset: i &* MemoryLayout<T>.size, as: T.self) != value
+        }
+        var i = 0
+        while i &+ 8 <= n {
+            let isAbsent =
+                differs(i) && differs(i &+ 1) && differs(i &+ 2) && differs(i &+ 3) && differs(i &+ 4) && differs(i &+ 5)
+                && differs(i &+ 6) && differs(i &+ 7)
+            if !isAbsent { break }
+            i &+= 8
+        }
+        while i < n {
+            if !differs(i) { return i }
+            i &+= 1
+        }
+        return nil
+    }
+
     /// The sum of the elements `range`, modulo 2^64. The range is trusted.
     func sumOfIntegers(_ range: Range<Int>) -> Int64 {
         if flags & 7 == 1 { return Int64(Node.countOfOnes(payload, range)) }

@@ -179,7 +179,7 @@ struct SearchIndexEditor {
         return try withPresentBytes(first, bytes, chunk, offset, column, valueOf) { firstBytes, firstValue in
             if isFullWord {
                 if firstBytes.equals(bytes) { return try insertByKey(list, keys, 0..<keys.count, key) }
-            } else if let run = try run(of: value, in: keys, firstValue, valueOf) {
+            } else if let run = try run(of: value, in: keys, firstValue, column, valueOf) {
                 return try insertByKey(list, keys, run, key)
             }
             if !isFullWord && (firstBytes.equals(bytes) || next > Self.indexedByteCountMax) {
@@ -194,10 +194,13 @@ struct SearchIndexEditor {
     }
 
     /// The positions of the members that equal `value`, or nil. Lists of files that were upgraded are not ordered by value.
-    private func run(of value: Mixed, in keys: BPlusTree<KeyLeaf>, _ firstValue: Mixed, _ valueOf: (ObjectKey) throws -> Mixed)
-        throws -> Range<Int>?
-    {
+    private func run(
+        of value: Mixed, in keys: BPlusTree<KeyLeaf>, _ firstValue: Mixed, _ column: Column,
+        _ valueOf: (ObjectKey) throws -> Mixed
+    ) throws -> Range<Int>? {
         let startsEqual = Mixed.compare(firstValue, value) == 0
+        // Different integers have different bytes, and never share a list.
+        if startsEqual && column.type == .int { return 0..<keys.count }
         if startsEqual, Mixed.compare(try valueOf(try keys.value(at: keys.count - 1)), value) == 0 { return 0..<keys.count }
         var start: Int?
         for i in 0..<keys.count {
@@ -323,25 +326,29 @@ struct SearchIndexEditor {
     /// Removes every occurrence of `key`: files of others may hold duplicates (file-format-2 7.7).
     private func eraseFromList(_ list: Int, _ key: ObjectKey) throws -> Int {
         var list = list
-        var keys = try BPlusTree<KeyLeaf>(arena.memory, list)
+        let keys = try BPlusTree<KeyLeaf>(arena.memory, list)
         // Mostly the whole list is ascending: look where the key would be.
         var low = 0, high = keys.count
+        if let leaf = try keys.count > 0 ? keys.leaf(containing: 0).leaf : nil, leaf.count == keys.count {
+            while low < high {
+                let middle = (low &+ high) >> 1
+                if leaf.unchecked(middle) < key { low = middle &+ 1 } else { high = middle }
+            }
+        }
         while low < high {
             let middle = (low + high) / 2
             if try keys.value(at: middle) < key { low = middle + 1 } else { high = middle }
         }
+        if low < keys.count, try keys.value(at: low) == key, try low + 1 == keys.count || keys.value(at: low + 1) != key {
+            return try BPlusTreeEditor<KeyLeafEditor>.erase(arena, list, low)
+        }
         var positions: [Int] = []
-        if low < keys.count, try keys.value(at: low) == key, low + 1 == keys.count ? true : try keys.value(at: low + 1) != key {
-            positions = [low]
-        } else {
-            var start = 0
-            try keys.forEachLeaf { leaf, _ in
-                for i in 0..<leaf.count where try leaf.value(i) == key { positions.append(start + i) }
-                start += leaf.count
-            }
+        var start = 0
+        try keys.forEachLeaf { leaf, _ in
+            for i in 0..<leaf.count where try leaf.value(i) == key { positions.append(start + i) }
+            start += leaf.count
         }
         for position in positions.reversed() { list = try BPlusTreeEditor<KeyLeafEditor>.erase(arena, list, position) }
-        keys = try BPlusTree<KeyLeaf>(arena.memory, list)
         return list
     }
 

@@ -32,7 +32,7 @@ extension TableEditor {
         return try count(root, form)
     }
 
-    private func count(_ root: Int, _ form: CollectionForm) throws -> Int {
+    func count(_ root: Int, _ form: CollectionForm) throws -> Int {
         if root == 0 { return 0 }
         if form.kind == .dictionary {
             return try BPlusTree<MixedLeaf>(arena.memory, arena.memory.node(root).requiredRef(1)).count
@@ -45,13 +45,13 @@ extension TableEditor {
             ? try ListReader(arena.memory, root, form.column) : try ListReader(arena.memory, mixed: root)
     }
 
-    private func list(_ identity: Identity, _ kind: CollectionKind) throws -> (root: Int, form: CollectionForm, count: Int) {
+    func list(_ identity: Identity, _ kind: CollectionKind) throws -> (root: Int, form: CollectionForm, count: Int) {
         let (root, form) = try collection(identity)
         guard form.kind == kind else { throw TableError.notACollection(table: table.name, column: table.name(of: form.column)) }
         return (root, form, try count(root, form))
     }
 
-    private func check(_ value: Mixed, _ form: CollectionForm) throws {
+    func check(_ value: Mixed, _ form: CollectionForm) throws {
         if form.elementType == .mixed && form.column.type == .mixed {
             try form.column.check(value, in: table)
             try checkMixedLink(form.column, value)
@@ -68,62 +68,17 @@ extension TableEditor {
         }
     }
 
-    private func checkDepth(_ identity: Identity, _ value: Mixed) throws {
+    func checkDepth(_ identity: Identity, _ value: Mixed) throws {
         if (value == .list || value == .dictionary) && identity.salts.count + 1 >= Self.nestingMax {
             throw TableError.nestingTooDeep
         }
     }
 
-    private func isIndexedList(_ form: CollectionForm) -> Bool {
+    func isIndexedList(_ form: CollectionForm) -> Bool {
         form.column.collection == .list && form.column.type == .string && isIndexed(form.column)
     }
 
     // MARK: Lists
-
-    /// Inserts before element `index`; an index equal to the count appends.
-    public func listInsert(_ identity: Identity, _ index: Int, _ value: Mixed) throws {
-        let (_, form, count) = try list(identity, .list)
-        guard index >= 0, index <= count else { throw TableError.indexOutOfRange(index, count: count) }
-        try check(value, form)
-        try checkDepth(identity, value)
-        try insertElement(identity, form, count, index, value)
-    }
-
-    private func insertElement(_ identity: Identity, _ form: CollectionForm, _ count: Int, _ index: Int, _ value: Mixed) throws {
-        if isIndexedList(form), case .string(let s) = value {
-            if s.utf8.count > SearchIndexEditor.indexedByteCountMax {
-                throw LimitError.valueTooLarge(byteCount: s.utf8.count, limit: SearchIndexEditor.indexedByteCountMax)
-            }
-            try insertWord(form.column, identity.object, Array(s.utf8))
-        }
-        try editCollection(identity) { root, form in
-            let tree = root == 0 ? try TypedTreeEditor.create(arena, form.elementType, isNullable: form.isNullable) : root
-            if value == .list || value == .dictionary { return try insertCollection(tree, index, count, value) }
-            return try TypedTreeEditor.insert(arena, tree, form.elementType, isNullable: form.isNullable, index, value)
-        }
-        group.changes.collectionInsert(index, identity)
-        if case .link(let target, let key) = value { try addBacklink(form.column, identity.object, target, key) }
-    }
-
-    private func insertCollection(_ tree: Int, _ index: Int, _ count: Int, _ value: Mixed) throws -> Int {
-        let salt = try newSalt(tree, count)
-        let inserted = try BPlusTreeEditor<MixedLeafEditor>.insert(arena, tree, index, .null)
-        return try BPlusTreeEditor<MixedLeafEditor>.editLeaf(arena, inserted, index) { leaf, local in
-            try MixedLeafEditor.setCollection(arena, leaf, local, value == .list ? .list : .dictionary, key: salt)
-        }
-    }
-
-    /// A salt that no sibling has.
-    private func newSalt(_ tree: Int, _ count: Int) throws -> Int64 {
-        var taken = Set<Int64>()
-        try BPlusTree<MixedLeaf>(arena.memory, tree).forEachLeaf { leaf, _ in
-            for i in 0..<leaf.count {
-                let key = try leaf.key(i)
-                if key != 0 { taken.insert(key) }
-            }
-        }
-        return group.nextSalt(siblingCount: count) { taken.contains($0) }
-    }
 
     /// Replaces an element. An index that is not there throws.
     public func listSet(_ identity: Identity, _ index: Int, _ value: Mixed) throws {

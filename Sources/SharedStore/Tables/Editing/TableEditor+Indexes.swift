@@ -115,16 +115,35 @@ extension TableEditor {
 
     /// Takes an object out of all indexes, before its row goes.
     func removeFromIndexes(_ key: ObjectKey) throws {
-        for (leafIndex, root) in indexRoots.enumerated() where root != 0 {
-            guard let column = columns[leafIndex], let row = try table.find(key) else { continue }
+        guard let row = try table.find(key) else { return }
+        for leafIndex in indexRoots.indices where indexRoots[leafIndex] != 0 {
+            guard let column = columns[leafIndex] else { continue }
             if column.collection == .list {
                 var words = Set<[UInt8]>()
                 try row.list(column).forEach { if case .string(let s) = $0 { words.insert(Array(s.utf8)) } }
                 for word in words { try eraseWord(column, key, word) }
-            } else {
+            } else if try !eraseFromIndexInPlace(column, row) {
                 try eraseFromIndex(column, key, try row.indexedValue(column))
             }
         }
+    }
+
+    /// The same for one index, of integers or of strings as a whole, without making a value; false for others.
+    private func eraseFromIndexInPlace(_ column: Column, _ row: ObjectRow) throws -> Bool {
+        if column.collection != nil || column.attributes.contains(.fullTextIndexed) || column.isEnumerated { return false }
+        let root = indexRoots[column.key.leafIndex], newRoot: Int
+        switch column.type {
+        case .int:
+            guard let value = try row.optionalInt(column) else { return false }
+            newRoot = try editor(column).erase(root, row.key, FixedIndexKey(UInt64(bitPattern: value), 0, 8))
+        case .string:
+            // Strings of several blobs are too long for an address of their own, and null and the empty one are few.
+            guard let bytes = try? row.stringBytes(column), !bytes.isEmpty else { return false }
+            newRoot = try editor(column).erase(root, row.key, BytesIndexKey(bytes))
+        default: return false
+        }
+        try setIndexRoot(column.key.leafIndex, newRoot)
+        return true
     }
 
     /// Types that can have a general index, as scalar or as list of strings.

@@ -138,16 +138,6 @@ extension TableEditor {
         try group.deleteOrphans()
     }
 
-    /// Deletes every object of the table, as if one by one.
-    public func deleteAllObjects() throws {
-        // From the last to the first: no leaf is then re-based, and rows go from the ends of their leaves.
-        while table.objectCount > 0 {
-            guard let row = try table.object(at: table.objectCount - 1) else { break }
-            try deleteRow(row.key)
-            try group.deleteOrphans()
-        }
-    }
-
     /// Deletes one object; what it orphans is queued at the group.
     func deleteRow(_ key: ObjectKey) throws {
         guard let found = try table.find(key) else { throw noSuchObject(key) }
@@ -173,7 +163,7 @@ extension TableEditor {
         try forgetCollision(key)
     }
 
-    private func forgetCollision(_ key: ObjectKey) throws {
+    func forgetCollision(_ key: ObjectKey) throws {
         let map = topElement(TableSlot.collisions)
         guard map != 0 else { return }
         let ref = try arena.writableRefs(Int(map))

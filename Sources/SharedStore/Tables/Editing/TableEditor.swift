@@ -148,11 +148,33 @@ public final class TableEditor {
     private func findWritableRow(_ key: ObjectKey) throws -> Row {
         try beginChange()
         if key.rawValue < 0 { return try writableTombstone(key) }
+        if let row = neighbour(key) {
+            noteRecentRow(key, row)
+            return row
+        }
         let old = tree
         guard let row = try clusters.makeRowWritable(&tree, key) else { throw noSuchObject(key) }
         if tree != old { try table.setTree(tree) }
         noteRecentRow(key, row)
         return row
+    }
+
+    /// The row of an object that lies in the same leaf as the one that was used last; nil elsewhere. Keys of a leaf are relative to
+    /// one offset, so that two of them tell all.
+    @inline(__always)
+    private func neighbour(_ key: ObjectKey) -> Row? {
+        let leaf = recentRow.leaf
+        guard leaf != 0, recentKey.rawValue >= 0 else { return nil }
+        let distance = key.rawValue &- recentKey.rawValue
+        let first = arena.element(leaf, 0)
+        if first & 1 != 0 {
+            let row = recentRow.row &+ Int(truncatingIfNeeded: distance)
+            return UInt(bitPattern: row) < UInt(bitPattern: Arena.untag(first)) ? Row(leaf: leaf, row: row) : nil
+        }
+        guard let keys = try? arena.memory.node(Int(first)), recentRow.row < keys.count else { return nil }
+        let wanted = keys.uncheckedUnsigned(recentRow.row) &+ UInt64(bitPattern: distance)
+        let row = ClusterTree.lowerBound(keys, wanted)
+        return row < keys.count && keys.uncheckedUnsigned(row) == wanted ? Row(leaf: leaf, row: row) : nil
     }
 
     /// The row of a live object that was just made or found, writable.
