@@ -1,3 +1,4 @@
+import CShims
 import Glibc
 import Synchronization
 import SystemCalls
@@ -56,6 +57,11 @@ public final class Notifier: Sendable {
         path: String, options: Options = Options(), newestVersion: @escaping @Sendable () -> UInt64,
         handler: (@Sendable (Event) -> Void)? = nil
     ) -> Subscription {
+        precondition(
+            !CShims_is_forked(),
+            "This process was made by fork() when its parent had listeners or Realm files open: it has no thread that listens. Fork before, or start a program."
+        )
+        CShims_watch_forks()
         let subscriber = Subscriber(newestVersion: newestVersion, handler: handler, lastSeenVersion: options.lastSeenVersion)
         while true {
             let (channel, listener) = registry.withLock { registry in

@@ -1,3 +1,4 @@
+import CShims
 import Glibc
 import Synchronization
 import SystemCalls
@@ -228,7 +229,10 @@ public final class Subscription: Sendable {
     /// Ends the subscription. When this returns, neither `newestVersion` nor the handler is running or will run again, so what
     /// they use may be torn down; only where the handler itself cancels does it go on to its end. The caller must not hold a lock
     /// that the handler waits for.
-    public func cancel() { notifier.end(subscriber, of: channel) }
+    public func cancel() {
+        // In a child made by `fork` the watches are the parent's, and the threads are not there.
+        if !CShims_is_forked() { notifier.end(subscriber, of: channel) }
+    }
 
     /// The events, for `for await`.
     public var events: NotifierEvents { NotifierEvents(subscriber: subscriber) }

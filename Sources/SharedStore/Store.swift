@@ -6,7 +6,7 @@ import SystemCalls
 /// An open database: snapshots to read, write transactions one at a time over all processes that have the file open.
 ///
 /// May be used from any thread. Keep one store for each file in a process: each is a participant of its own, and one thread that
-/// writes through two of them waits for itself. Must not be used in a child made by `fork`.
+/// writes through two of them waits for itself. In a child made by `fork` using it stops the process.
 public final class Store: Sendable {
     /// The file, as it was opened.
     public let path: String

@@ -182,6 +182,7 @@ public final class WriteTransaction {
     }
 
     private func check() {
+        ForkedChild.refuse()
         precondition(isOpen, "the write transaction has ended; begin another one")
         if case .keeper = owner { return }
         precondition(
@@ -254,6 +255,7 @@ public final class WriteTransaction {
 
     /// Forgets all changes since the last commit. A batch without `sync` is made durable first, if that is possible.
     public func rollback() {
+        if ForkedChild.isHere { return }
         check()
         try? sync()
         memory.end()

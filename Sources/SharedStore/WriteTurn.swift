@@ -40,7 +40,7 @@ package final class WriteTurn: Sendable {
 
     /// True where the turn was not over yet.
     fileprivate func takeBack() -> Bool {
-        if !end() { return false }
+        if ForkedChild.isHere || !end() { return false }
         participant.writeLockKeeper.release()
         participant.endWriting()
         return true

@@ -77,4 +77,29 @@ final class NestedCollectionLifeTests: RealmTestCase {
         XCTAssertTrue(first.isInvalidated)
         XCTAssertEqual(list[0].listValue?.first, .int(2))
     }
+
+    /// With salts of eight bits, as the original gives them to few siblings, an old accessor finds a newer element after some 255
+    /// transactions.
+    func testManyTransactionsDoNotReviveAnElementOrAProperty() throws {
+        let realm = try makeRealm()
+        let object = try add(.fromArray([.fromArray([.int(-1)]), .fromDictionary(["a": .fromArray([])])]), to: realm)
+        let other = AllTypes()
+        other.key = "other"
+        other.any = .fromArray([.int(-1)])
+        try realm.write { realm.add(other) }
+        let list = try XCTUnwrap(object.any.listValue), map = try XCTUnwrap(list[1].dictionaryValue)
+        let element = try XCTUnwrap(list[0].listValue), value = try XCTUnwrap(map["a"]?.listValue)
+        let whole = try XCTUnwrap(other.any.listValue)
+        for round in 0..<1000 {
+            try realm.write {
+                list[0] = .fromArray([.int(round)])
+                map["a"] = .fromArray([.int(round)])
+                other.any = .fromArray([.int(round)])
+            }
+            XCTAssertTrue(element.isInvalidated && value.isInvalidated && whole.isInvalidated, "round \(round)")
+        }
+        XCTAssertFalse(list.isInvalidated || map.isInvalidated)
+        XCTAssertEqual(list[0].listValue?.first, .int(999))
+        XCTAssertEqual(map["a"]?.listValue?.first, .int(999))
+    }
 }

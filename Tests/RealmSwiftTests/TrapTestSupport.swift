@@ -39,6 +39,12 @@ final class TrapTests: XCTestCase {
         assertTraps("wrong thread: object", "Realm accessed from incorrect thread")
     }
 
+    func testAForkedChildIsToldToExecOrToForkBefore() {
+        for use in ["object", "write", "opens"] {
+            assertTraps("forked child: \(use)", "made by fork()", "Fork before the first file")
+        }
+    }
+
     func testTransactionsDoNotNestAndDoNotEndTwice() {
         assertTraps("nested write", "already in a write transaction")
         assertTraps("commit without transaction", "Can't commit a non-existing write transaction")

@@ -323,6 +323,23 @@ class SessionParticipantTests: XCTestCase {
         try anchor.close()
     }
 
+    func testAForkedChildTakesNothingFromItsParent() throws {
+        let parent = try TestProcess(key: key), other = try TestProcess(key: key)
+        XCTAssertEqual(parent.ask("open \(path)"), "ok initiator=true participants=1 warnings=0")
+        XCTAssertEqual(parent.ask("live").split(separator: " ").first, "ok")
+        XCTAssertEqual(parent.ask("begin").split(separator: " ").first, "ok")
+        XCTAssertEqual(parent.ask("fork"), "ok 0")
+        XCTAssertEqual(other.ask("open \(path)"), "ok initiator=false participants=2 warnings=0")
+        XCTAssertEqual(other.ask("try-begin"), "ok busy")
+        XCTAssertEqual(parent.ask("end"), "ok")
+        XCTAssertEqual(parent.ask("publish"), "ok 2")
+        XCTAssertEqual(other.ask("newest"), "ok 2")
+        XCTAssertTrue(other.ask("status").contains("/true/1L"))
+        XCTAssertEqual(parent.ask("release"), "ok")
+        XCTAssertEqual(parent.ask("close"), "ok")
+        XCTAssertEqual(other.ask("counts").split(separator: " ").dropFirst().first, "participants=1")
+    }
+
     func testAKillAtEachStepOfOpeningAndClosingLeavesOthersUnharmed() throws {
         let anchor = try open(path)
         for point in [

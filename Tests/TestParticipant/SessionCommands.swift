@@ -148,6 +148,14 @@ enum SessionCommands {
             child.standardInput = FileHandle.nullDevice
             try child.run()
             return "ok \(child.processIdentifier)"
+        // fork: a child that gives back all that it has inherited, and ends; answers how.
+        case "fork":
+            let end = try ForkedProcess.run {
+                for lock in locks { try? current.release(lock) }
+                for participant in participants { try? participant.close(force: true) }
+                participants = []
+            }
+            return "ok \(end)"
         case "sweep": return "ok \(try current.sweepDeadParticipants())"
         case "status":
             let status = try current.status()

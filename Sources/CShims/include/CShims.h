@@ -4,6 +4,7 @@
 #include "CShimsAtomics.h"
 #include "CShimsLockFile.h"
 #include "CShimsEpoll.h"
+#include "CShimsForks.h"
 #include "CShimsSignals.h"
 #include "CShimsRuntime.h"
 #include "CShimsSecrets.h"

@@ -38,6 +38,7 @@ enum RealmOpening {
     private static func withEntry<R>(_ configuration: Realm.Configuration, _ body: (OriginRegistry.Entry, String) throws -> R)
         throws -> R
     {
+        ForkedChild.refuse()
         let path = configuration.fileURL?.path ?? configuration.inMemoryIdentifier ?? ""
         let key = OriginRegistry.key(configuration)
         if SchemaMigration.runningFor == key {
@@ -137,7 +138,12 @@ enum RealmOpening {
         try copySeed(configuration, to: path)
         if configuration.readOnly {
             if !FileManager.default.fileExists(atPath: path) { throw OpenError.fileNotFound(path: path) }
-            return ImmutableOrigin(try ImmutableFile(path: path, key: encryptionKey(configuration)))
+            if SessionProbe.look(path) == .live {
+                Logger.log(.warn, .sdk) {
+                    "'\(path)' is opened with readOnly while somebody has it open for writing: what is written is not noticed, and may be read half. For a file that others write leave readOnly out, and do not write."
+                }
+            }
+            return ImmutableOrigin(try SteadyReading.file(path, key: encryptionKey(configuration)))
         }
         let store = try Store.open(path, options(configuration))
         do { try compact(store, configuration) } catch {

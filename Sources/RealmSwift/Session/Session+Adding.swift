@@ -165,24 +165,26 @@ extension Session {
         if let primaryKey = plan.primaryKey { primaryKey.type._move(address + primaryKey.offset, to: nil, primaryKey.slot) }
         if editor.revivesObjects { bumpAll() } else { type.bump() }
         contentChanged()
-        if !plan.others.isEmpty { addOthers(of: object, type, row.key, plan, policy) }
-        type.place(object, row.key)
-        for (property, declared) in plan.others {
-            declared.wrapper.manage(at: address + declared.offset, of: object, slot: UInt16(property.slot))
+        if plan.others.isEmpty {
+            type.place(object, row.key)
+            noteCreated(object)
+        } else {
+            complete(PendingObject(type, row.key, policy, isNew: true, .planned(object, plan)))
         }
-        noteCreated(object)
         return row.key
     }
 
-    private func addOthers(
-        of object: ObjectBase, _ type: SessionType, _ key: ObjectKey, _ plan: AddingPlan, _ policy: Realm.UpdatePolicy
-    ) {
-        adding[ObjectIdentifier(object)] = key
+    /// Writes what may bring other objects along, and makes the object the accessor of its row.
+    func writeOthers(_ object: ObjectBase, _ plan: AddingPlan, _ pending: PendingObject) {
         for (property, declared) in plan.others where property.slot < ManagedProperty.computedSlots {
-            let target = _WriteTarget(type, key, property, policy == .modified ? .all : policy, isNew: true)
+            let target = _WriteTarget(pending.type, pending.key, property, pending.policy, isNew: true)
             declared.wrapper.write(at: object.address(declared.offset), to: target)
         }
-        adding[ObjectIdentifier(object)] = nil
+        pending.type.place(object, pending.key)
+        for (property, declared) in plan.others {
+            declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))
+        }
+        noteCreated(object)
     }
 
     /// Remembers an object that this transaction made, to be invalidated where it is undone. Once nobody refers to one any more

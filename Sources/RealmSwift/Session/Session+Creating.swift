@@ -31,9 +31,10 @@ extension Session {
         } else {
             edit(type.tableKey) { key = try $0.createObject() }
         }
-        if let original { copies[original] = key }
-        defer { if let original { copies[original] = nil } }
-        fill(type, key, given, sample: isNew ? sample : nil, isNew ? .all : policy, nested: policy, isNew: isNew)
+        complete(
+            PendingObject(
+                type, key, isNew ? .all : policy, isNew: isNew,
+                .values(given, sample: isNew ? sample : nil, nested: policy, of: original)))
         return key
     }
 
@@ -42,9 +43,10 @@ extension Session {
         var given: [String: Any?] = [:]
         let names = type.properties.filter { $0.slot < ManagedProperty.computedSlots }.map(\.name)
         ValueInput.forEachValue(of: input, type.name, names) { given.updateValue($1, forKey: $0) }
-        fill(
-            type, key, given, sample: isNew ? type.info.map { ModelRuntime.makeSample($0.type) } : nil, isNew ? .all : policy,
-            nested: policy, isNew: isNew)
+        let sample = isNew ? type.info.map { ModelRuntime.makeSample($0.type) } : nil
+        complete(
+            PendingObject(
+                type, key, isNew ? .all : policy, isNew: isNew, .values(given, sample: sample, nested: policy, of: nil)))
     }
 
     private func original(_ value: Any) -> Original? {
@@ -74,13 +76,11 @@ extension Session {
     }
 
     /// Writes given values; those that are missing come from `sample`, an unmanaged instance with defaults.
-    private func fill(
-        _ type: SessionType, _ key: ObjectKey, _ given: [String: Any?], sample: ObjectBase?, _ policy: Realm.UpdatePolicy,
-        nested: Realm.UpdatePolicy, isNew: Bool
-    ) {
+    func write(_ given: [String: Any?], sample: ObjectBase?, nested: Realm.UpdatePolicy, _ pending: PendingObject) {
+        let type = pending.type
         for property in type.properties
         where property.slot < ManagedProperty.computedSlots && (!property.property.isPrimaryKey || isMigrating) {
-            let target = _WriteTarget(type, key, property, policy, isNew: isNew)
+            let target = _WriteTarget(type, pending.key, property, pending.policy, isNew: pending.isNew)
             if let value = given[property.name] {
                 if !DynamicInput.write(value, to: target, nested: nested) {
                     misuse(

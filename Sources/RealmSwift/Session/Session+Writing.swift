@@ -127,7 +127,9 @@ extension Session {
         if object.schemaName != type.name {
             misuse("An embedded object of the class '\(type.name)' is expected, not of '\(object.schemaName)'")
         }
-        if object.block != nil { misuse("Can't set link to existing managed embedded object") }
+        if object.block != nil || adding[ObjectIdentifier(object)] != nil {
+            misuse("Can't set link to existing managed embedded object: objects of the class '\(type.name)' have one owner.")
+        }
         return .object(object)
     }
 
@@ -239,19 +241,22 @@ extension Session {
 
     /// Writes the values of an unmanaged object to a row and makes the object its accessor.
     func fill(_ object: ObjectBase, _ type: SessionType, _ key: ObjectKey, _ policy: Realm.UpdatePolicy, isNew: Bool = true) {
-        guard let info = type.info, info.type == Swift.type(of: object) else {
+        guard type.info?.type == Swift.type(of: object) else {
             misuse("Object type '\(object.schemaName)' is not managed by the Realm")
         }
-        adding[ObjectIdentifier(object)] = key
+        complete(PendingObject(type, key, policy, isNew: isNew, .object(object)))
+    }
+
+    func writeAll(_ object: ObjectBase, _ pending: PendingObject) {
+        let type = pending.type, isNew = pending.isNew
+        guard let info = type.info else { return }
         for property in type.properties where property.slot < ManagedProperty.computedSlots {
             if property.property.isPrimaryKey { continue }
             let declared = info.properties[property.property.index]
             declared.wrapper.write(
-                at: object.address(declared.offset),
-                to: _WriteTarget(type, key, property, isNew && policy == .modified ? .all : policy, isNew: isNew))
+                at: object.address(declared.offset), to: _WriteTarget(type, pending.key, property, pending.policy, isNew: isNew))
         }
-        adding[ObjectIdentifier(object)] = nil
-        type.place(object, key)
+        type.place(object, pending.key)
         for property in type.properties {
             let declared = info.properties[property.property.index]
             declared.wrapper.manage(at: object.address(declared.offset), of: object, slot: UInt16(property.slot))

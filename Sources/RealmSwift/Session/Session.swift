@@ -46,6 +46,9 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var createdAccessors: [ObjectBase] = []
     /// Objects that are being added, with their keys: cycles of links end here.
     @exclusivity(unchecked) var adding: [ObjectIdentifier: ObjectKey] = [:]
+    /// Objects whose values wait, and how many are written within each other; see `complete`.
+    @exclusivity(unchecked) var pendingObjects: [PendingObject] = []
+    @exclusivity(unchecked) var pendingDepth = 0
     @exclusivity(unchecked) var copies: [Original: ObjectKey] = [:]
     @exclusivity(unchecked) private var cachedQuerySchema: GroupQuerySchema?
     @exclusivity(unchecked) var autorefresh = true
@@ -92,7 +95,7 @@ final class Session: @unchecked Sendable {
 
     deinit {
         address.clear()
-        guard let writer, !isMigrating else { return }
+        guard let writer, !isMigrating, !ForkedChild.isHere else { return }
         Logger.log(.warn, .transaction) { "A Realm went while it was in a write transaction: its changes are undone." }
         writer.cancel()
     }
@@ -275,6 +278,7 @@ final class Session: @unchecked Sendable {
     // MARK: Checks
 
     func checkConfinement() {
+        ForkedChild.refuse()
         if !confinement.isHere { misuse("Realm accessed from incorrect thread.") }
     }
 

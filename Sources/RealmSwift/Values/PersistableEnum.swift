@@ -23,7 +23,7 @@ extension RealmEnum where Self: RawRepresentable, RawValue: _PersistableInsideOp
     public static var _shape: _PropertyShape { RawValue._shape }
     public static func _from(_ stored: _Stored) -> Self {
         let raw = RawValue._from(stored)
-        guard let value = Self(rawValue: raw) else { misuse("The enum '\(Self.self)' has no case with the raw value '\(raw)'") }
+        guard let value = Self(rawValue: raw) else { refuseRawValue(raw, Self.self) }
         return value
     }
     public static func _fromOptional(_ stored: _Stored) -> Self? {
@@ -58,7 +58,7 @@ extension PersistableEnum where PersistedType == RawValue {
     public static var _shape: _PropertyShape { PersistedType._shape }
     public static func _from(_ stored: _Stored) -> Self {
         let raw = PersistedType._from(stored)
-        guard let value = Self(rawValue: raw) else { misuse("The enum '\(Self.self)' has no case with the raw value '\(raw)'") }
+        guard let value = Self(rawValue: raw) else { refuseRawValue(raw, Self.self) }
         return value
     }
     public static func _fromOptional(_ stored: _Stored) -> Self? {
@@ -72,4 +72,10 @@ extension PersistableEnum where PersistedType == RawValue {
         if let value = input as? Self { return value }
         return ValueInput.convert(input, to: _shape).flatMap { _fromOptional($0) }
     }
+}
+
+private func refuseRawValue(_ raw: Any, _ type: Any.Type) -> Never {
+    misuse(
+        "The enum '\(type)' has no case with the raw value '\(raw)'. A property that a migration has added is 0 or empty until the migration block sets it; an optional property reads as nil."
+    )
 }

@@ -44,8 +44,8 @@ package struct ParticipantOptions: Sendable {
 /// Opening, in `ParticipantOpening.swift`, takes the shared `flock` on the lock file, then, under the control mutex, either
 /// starts the session (nobody is counted) or joins it; closing counts out. A process that opens a path twice is two participants.
 ///
-/// Thread rules: may be used from any thread; a mutex is always given back by the thread that took it. Must not be used in a
-/// child made by `fork`.
+/// Thread rules: may be used from any thread; a mutex is always given back by the thread that took it. Not for a child made by
+/// `fork`, see `ForkedChild`.
 package final class Participant: @unchecked Sendable {
     // Sendable: the parts are; `state` is behind a mutex.
     package let paths: SessionPaths
@@ -139,11 +139,13 @@ package final class Participant: @unchecked Sendable {
     }
 
     package func checkOpen() throws {
+        ForkedChild.refuse()
         if state.withLock({ $0.phase != .open }) { throw SessionError.closed(path: paths.file) }
     }
 
     /// Announces a write transaction: nobody can close before `endWriting`.
     package func beginWriting() throws {
+        ForkedChild.refuse()
         try state.withLock { state in
             if state.phase != .open { throw SessionError.closed(path: paths.file) }
             state.writerCount += 1
@@ -264,6 +266,7 @@ package final class Participant: @unchecked Sendable {
     ///   somebody else's.
     /// - Throws: `openTransactions`, and nothing was changed; writers cannot be closed by force.
     package func close(force: Bool = false, leavingPins: Bool = false) throws {
+        if ForkedChild.isHere { return }
         var mayLeave = false
         let before: Phase = try state.withLock { state in
             let before = state.phase

@@ -14,6 +14,8 @@ extension Participant {
     /// - Throws: `OpenError` where the data file is at fault, `SessionError` where the others or a side file are, `SystemError`
     ///   for anything else, such as a full disk. Nothing is left open, nobody is counted.
     package static func open(_ path: String, _ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        ForkedChild.refuse()
+        ForkedChild.watch()
         let paths = SessionPaths(path)
         try checkPath(path, options)
         let deadline = options.deadline
@@ -32,6 +34,8 @@ extension Participant {
 
     /// A session of one on a database without a file.
     package static func openPrivate(_ options: ParticipantOptions = ParticipantOptions()) throws -> Participant {
+        ForkedChild.refuse()
+        ForkedChild.watch()
         let lockFile = try LockFile.inMemory(options.properties)
         do {
             let file = try DatabaseFile.inMemory()

@@ -149,6 +149,7 @@ package final class ReadLocks: Sendable {
 
     /// Ends one use. Never fails: if the list mutex is not to be had by the deadline, the shared count is lowered later.
     package func release(_ lock: ReadLock, _ deadline: Deadline = .after(.seconds(1))) {
+        if ForkedChild.isHere { return }
         let isLast: Bool = state.withLock { s in
             if s.hasEnded { return false }
             let index = Int(lock.index)
@@ -172,6 +173,7 @@ package final class ReadLocks: Sendable {
 
     /// Lowers the shared counts of all entries that nobody here uses any more.
     package func releaseIdle(_ deadline: Deadline) {
+        if ForkedChild.isHere { return }
         try? go(deadline) { s in
             s.idleCount == 0 ? () : nil
         } _: {

@@ -1,6 +1,7 @@
 import Foundation
 import RealmSwift
 import RealmSwiftTestModels
+import SharedStore
 import Synchronization
 import TestSupport
 import XCTest
@@ -62,6 +63,27 @@ final class LoggingFeatureTests: FileTestCase {
         XCTAssertEqual(texts.withLock { $0 }, ["Realm.Storage.Transaction debug a", "Realm.Storage.Notification debug d"])
         XCTAssertEqual(logger.level(of: .transaction), .error)
         XCTAssertEqual(logger.level, .off)
+    }
+
+    func testOpeningAFileReadOnlyThatOthersWriteIsWarnedOf() throws {
+        let before = Logger.shared
+        defer { Logger.shared = before }
+        let messages = Messages()
+        Logger.shared = Logger(level: .warn) { messages.add($0, $1) }
+        makeFile(fileConfiguration())
+        try FileManager.default.copyItem(at: url(), to: url("copy.realm"))
+        var configuration = fileConfiguration("copy.realm")
+        configuration.readOnly = true
+        XCTAssertEqual(try Realm(configuration: configuration).objects(Dog.self).count, 1)
+        XCTAssertFalse(messages.texts.contains { $0.contains("copy.realm") }, "nobody else has it open")
+        var options = StoreOptions()
+        options.encryptionKey = TestKeys.usual
+        let store = try Store.open(url().path, options)
+        configuration.fileURL = url()
+        XCTAssertEqual(try Realm(configuration: configuration).objects(Dog.self).count, 1)
+        XCTAssertTrue(
+            messages.texts.contains { $0.contains(url().path) && $0.contains("leave readOnly out") }, "\(messages.texts)")
+        try store.close()
     }
 
     func testF396_loggingIsTurnedOff() throws {

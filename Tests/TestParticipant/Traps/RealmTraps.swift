@@ -36,6 +36,20 @@ func onOtherThread(_ body: @escaping () -> Void) {
         let dog = try realm.write { realm.create(Dog.self, value: ["name": "Rex"]) }
         onOtherThread { _ = dog.name }
     },
+    "forked child: object": { directory in
+        let realm = try trapRealm(directory)
+        let dog = try realm.write { realm.create(Dog.self, value: ["name": "Rex"]) }
+        try ForkedProcess.endLike { _ = dog.name }
+    },
+    "forked child: write": { directory in
+        let realm = try trapRealm(directory)
+        try ForkedProcess.endLike { try? realm.write {} }
+    },
+    "forked child: opens": { directory in
+        let realm = try trapRealm(directory)
+        try ForkedProcess.endLike { _ = try? trapRealm(directory).isEmpty }
+        _ = realm.isEmpty
+    },
     "nested write": { directory in
         let realm = try trapRealm(directory)
         try realm.write { realm.beginWrite() }

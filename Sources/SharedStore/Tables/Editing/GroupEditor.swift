@@ -85,17 +85,16 @@ public final class GroupEditor {
 
     func topElement(_ slot: Int) -> Int64 { slot < arena.header(top).count ? arena.element(top, slot) : 0 }
 
-    func nextSalt(siblingCount: Int, isTaken: (Int64) throws -> Bool) rethrows -> Int64 {
+    /// A salt for a new nested collection. The original gives 8 bits below 16 siblings and 16 below 4096 (file-format-2 5.7), which is
+    /// enough to tell siblings apart. Ours have 32, as its own have from there on: whoever holds a collection that was replaced must
+    /// not find the new one in its place, also transactions later.
+    func nextSalt(isTaken: (Int64) throws -> Bool) rethrows -> Int64 {
         saltState &+= 0x9E37_79B9_7F4A_7C15
         var z = saltState
         z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
         z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
         z ^= z >> 31
-        // The original's ranges: 8 bits below 16 siblings, 16 below 4096, else 32 (file-format-2 5.7).
-        var salt: Int64 =
-            siblingCount < 16
-            ? Int64(Int8(truncatingIfNeeded: z))
-            : siblingCount < 4096 ? Int64(Int16(truncatingIfNeeded: z)) : Int64(Int32(truncatingIfNeeded: z))
+        var salt = Int64(Int32(truncatingIfNeeded: z))
         while try salt == 0 || retiredSalts.contains(salt) || isTaken(salt) {
             salt = salt == Int64(Int32.max) ? Int64(Int32.min) : salt + 1
         }

@@ -105,7 +105,7 @@ extension TableEditor {
             }
             try editCollection(identity) { root, form in
                 if value == .list || value == .dictionary {
-                    let salt = try newSalt(root, count)
+                    let salt = try newSalt(root)
                     return try BPlusTreeEditor<MixedLeafEditor>.editLeaf(arena, root, index) { leaf, local in
                         try MixedLeafEditor.setCollection(arena, leaf, local, value == .list ? .list : .dictionary, key: salt)
                     }
@@ -390,7 +390,7 @@ extension TableEditor {
                 }
                 var values = try arena.child(dictionary, 1)
                 let isCollection = value == .list || value == .dictionary
-                let salt = isCollection ? try newSalt(values, place.count) : 0
+                let salt = isCollection ? try newSalt(values) : 0
                 if !place.isEqual {
                     arena.setElement(
                         dictionary, 0,

@@ -69,15 +69,15 @@ extension TableEditor {
         }
         try editCollection(identity) { root, form in
             let tree = root == 0 ? try TypedTreeEditor.create(arena, form.elementType, isNullable: form.isNullable) : root
-            if value == .list || value == .dictionary { return try insertCollection(tree, index, count, value) }
+            if value == .list || value == .dictionary { return try insertCollection(tree, index, value) }
             return try TypedTreeEditor.insert(arena, tree, form.elementType, isNullable: form.isNullable, index, value)
         }
         group.changes.collectionInsert(index, identity)
         if case .link(let target, let key) = value { try addBacklink(form.column, identity.object, target, key) }
     }
 
-    func insertCollection(_ tree: Int, _ index: Int, _ count: Int, _ value: Mixed) throws -> Int {
-        let salt = try newSalt(tree, count)
+    func insertCollection(_ tree: Int, _ index: Int, _ value: Mixed) throws -> Int {
+        let salt = try newSalt(tree)
         let inserted = try BPlusTreeEditor<MixedLeafEditor>.insert(arena, tree, index, .null)
         return try BPlusTreeEditor<MixedLeafEditor>.editLeaf(arena, inserted, index) { leaf, local in
             try MixedLeafEditor.setCollection(arena, leaf, local, value == .list ? .list : .dictionary, key: salt)
@@ -85,7 +85,7 @@ extension TableEditor {
     }
 
     /// A salt that no sibling has.
-    func newSalt(_ tree: Int, _ count: Int) throws -> Int64 {
+    func newSalt(_ tree: Int) throws -> Int64 {
         var taken = Set<Int64>()
         try BPlusTree<MixedLeaf>(arena.memory, tree).forEachLeaf { leaf, _ in
             for i in 0..<leaf.count {
@@ -93,6 +93,6 @@ extension TableEditor {
                 if key != 0 { taken.insert(key) }
             }
         }
-        return group.nextSalt(siblingCount: count) { taken.contains($0) }
+        return group.nextSalt { taken.contains($0) }
     }
 }

@@ -127,7 +127,7 @@ extension TableEditor {
         let leaf = try cell(row, column)
         switch value {
         case .list, .dictionary:
-            let salt = group.nextSalt(siblingCount: 16) { _ in false }
+            let salt = group.nextSalt { _ in false }
             setCell(
                 row, column,
                 try MixedLeafEditor.setCollection(arena, leaf, row.row, value == .list ? .list : .dictionary, key: salt))
