@@ -187,9 +187,11 @@ enum RealmOpening {
         return try key.withUnsafeBytes { try EncryptionKey($0) }
     }
 
-    /// Where there is no file yet, a copy of the seed becomes it.
+    /// Where there is no file yet, a copy of the seed becomes it. A seed that cannot be opened does not: it would stay, and be what
+    /// the program finds the next time, when the seed is a better one.
     private static func copySeed(_ configuration: Realm.Configuration, to path: String) throws {
-        guard let seed = configuration.seedFilePath else { return }
+        guard let seed = configuration.seedFilePath, (try? SystemCalls.linkStatus(path: path)) == nil else { return }
+        _ = try SteadyReading.file(seed.path, key: encryptionKey(configuration))
         if try SeedFile.install(seed.path, to: path) { Logger.log(.info, .sdk) { "copied the seed '\(seed.path)' to '\(path)'" } }
     }
 
@@ -293,6 +295,7 @@ extension Realm.Error.Code {
             case .incompatibleLockFile: .incompatibleLockFile
             case .incompatibleSession: .incompatibleSession
             case .inUse: .alreadyOpen
+            case .sideFile(_, _, EACCES), .sideFile(_, _, EPERM), .sideFile(_, _, EROFS): .filePermissionDenied
             case .sideFile: .fileAccess
             default: .fail
             }

@@ -46,9 +46,24 @@ final class StoreOrigin: SessionOrigin {
             let newest: @Sendable () -> UInt64 = { [weak store] in
                 (try? store?.participant?.newestVersion(.after(.milliseconds(200)))) ?? 0
             }
-            subscription = Notifier.shared.subscribe(path: store.path, options: options, newestVersion: newest) { [wakers] _ in
+            subscription = Notifier.shared.subscribe(path: store.path, options: options, newestVersion: newest) {
+                [wakers, path = store.path] event in
+                StoreOrigin.warn(of: event, path)
                 wakers.wakeAll()
             }
+        }
+    }
+
+    /// Whoever takes the file away should not have: what is written from then on is in a file without a name, and goes with us.
+    private static func warn(of event: Notifier.Event, _ path: String) {
+        let what: String
+        switch event {
+        case .fileReplaced: what = "another file has taken its place"
+        case .fileDeleted: what = "it was deleted"
+        case .committed, .fileAppeared: return
+        }
+        Logger.log(.warn, .storage) {
+            "'\(path)' is open, and \(what). What is written here goes to the old file, which nobody can open any more, and is lost with this process: let go of all Realms of this file, and open it again."
         }
     }
 }

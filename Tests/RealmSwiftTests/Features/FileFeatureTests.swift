@@ -461,6 +461,28 @@ final class FileFeatureTests: FileTestCase {
         XCTAssertTrue(spin { opened }, "and one in the background")
     }
 
+    /// One that was copied would stay, also when the next version of the program brings a better one.
+    func testASeedThatCannotBeOpenedIsNamedAndNotCopied() throws {
+        makeFile(fileConfiguration("seed.realm"), dogs: 2)
+        let sound = try Data(contentsOf: url("seed.realm"))
+        var configuration = fileConfiguration()
+        configuration.seedFilePath = url("seed.realm")
+        for damaged in [Data(), Data("a text".utf8), sound.prefix(20), Data(count: sound.count)] {
+            try damaged.write(to: url("seed.realm"))
+            let error = realmError(try Realm(configuration: configuration))
+            XCTAssertEqual(error?.code, .invalidDatabase)
+            XCTAssertTrue(error?.localizedDescription.contains(url("seed.realm").path) == true, "\(error as Any)")
+            XCTAssertFalse(exists("a.realm"))
+        }
+        try sound.write(to: url("seed.realm"))
+        configuration.encryptionKey = Data(repeating: 77, count: 64)
+        XCTAssertEqual(realmError(try Realm(configuration: configuration))?.code, .invalidDatabase)
+        XCTAssertFalse(exists("a.realm"))
+        configuration = fileConfiguration()
+        configuration.seedFilePath = url("seed.realm")
+        XCTAssertEqual(try Realm(configuration: configuration).objects(Dog.self).count, 2)
+    }
+
     // MARK: Space
 
     func testF359_spaceIsUsedAgain() throws {

@@ -86,6 +86,27 @@ final class LoggingFeatureTests: FileTestCase {
         try store.close()
     }
 
+    func testAFileThatIsTakenAwayWhileItIsOpenIsWarnedOf() throws {
+        let before = Logger.shared
+        defer { Logger.shared = before }
+        let messages = Messages()
+        Logger.shared = Logger(level: .warn) { messages.add($0, $1) }
+        func waitFor(_ parts: String...) {
+            let limit = Date(timeIntervalSinceNow: TestTime.limit(20))
+            func isThere() -> Bool { messages.texts.contains { text in parts.allSatisfy { text.contains($0) } } }
+            while !isThere() && Date() < limit { usleep(5000) }
+            XCTAssertTrue(isThere(), "no \(parts) in \(messages.texts)")
+        }
+        makeFile(fileConfiguration("other.realm"))
+        let realm = try Realm(configuration: fileConfiguration())
+        try realm.write { realm.add(Dog()) }
+        XCTAssertEqual(rename(url("other.realm").path, url().path), 0)
+        waitFor(url().path, "another file has taken its place")
+        try FileManager.default.removeItem(at: url())
+        waitFor(url().path, "it was deleted")
+        XCTAssertEqual(realm.objects(Dog.self).count, 1)
+    }
+
     func testF396_loggingIsTurnedOff() throws {
         let before = Logger.shared
         defer { Logger.shared = before }
