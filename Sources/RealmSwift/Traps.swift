@@ -7,10 +7,22 @@ func misuse(_ message: @autoclosure () -> String, file: StaticString = #file, li
     fatalError(message(), file: file, line: line)
 }
 
+/// Stops the process: the object is not there any more.
+@inline(never)
+func refuseGone(_ object: ObjectBase) -> Never {
+    misuse(
+        "Object has been deleted or invalidated. Where an object of the class '\(object.schemaName)' may be gone, look at its isInvalidated first."
+    )
+}
+
 /// Stops the process: the open file is damaged or cannot be read any more, in a place where the API has no way to throw.
 @inline(never)
 func unreadable(_ error: any Error) -> Never {
-    fatalError("The Realm file cannot be read: \(error)")
+    let hint =
+        ImmutableOrigin.isInUse
+        ? " A file that is opened with readOnly must not be written to meanwhile: for one that others write leave readOnly out."
+        : ""
+    fatalError("The Realm file cannot be read: \(error).\(hint)")
 }
 
 /// Runs `body`; an error that it throws stops the process, see `unreadable`.

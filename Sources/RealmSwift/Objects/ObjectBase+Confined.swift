@@ -31,7 +31,7 @@ extension ObjectBase {
         guard let session, let managedType else { misuse("Unmanaged objects cannot be frozen") }
         if session.isFrozen { return self }
         session.checkConfinement()
-        if isInvalidated { misuse("Object has been deleted or invalidated.") }
+        if isInvalidated { refuseGone(self) }
         if session.writer == nil { return moved(to: session.frozen(), managedType) }
         // Within a write transaction: as the object was committed last.
         let frozen = Session.$freezesCommittedState.withValue(true) { session.frozen() }
@@ -49,7 +49,7 @@ extension ObjectBase {
 
     private final func moved(to session: Session, _ type: SessionType) -> ObjectBase {
         guard let object = session.object(type.tableKey, ObjectKey(objectKey), as: Swift.type(of: self)) else {
-            misuse("Object has been deleted or invalidated.")
+            refuseGone(self)
         }
         // Where another place has opened the file with other classes, it may know no such class, or another one of that name.
         if !object.isInstance(of: Swift.type(of: self)) {

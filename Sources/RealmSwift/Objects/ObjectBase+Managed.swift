@@ -18,7 +18,7 @@ extension ObjectBase {
     private final func locate(_ block: UnsafeMutablePointer<TableBlock>) {
         session?.checkConfinement()
         if stamp == block.pointee.stamp && stamp != 0 { return }
-        if block.pointee.isDead || !find(block) { misuse("Object has been deleted or invalidated.") }
+        if block.pointee.isDead || !find(block) { refuseGone(self) }
     }
 
     private final func find(_ block: UnsafeMutablePointer<TableBlock>) -> Bool {

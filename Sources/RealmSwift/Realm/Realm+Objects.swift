@@ -67,7 +67,7 @@ extension Realm {
     private func create(_ type: SessionType, _ value: Any, _ policy: UpdatePolicy) -> ObjectBase {
         requirePrimaryKey(type, policy)
         if policy != .error, let object = ValueInput.object(value), object.session === session, object.schemaName == type.name {
-            if object.isInvalidated { misuse("Object has been deleted or invalidated.") }
+            if object.isInvalidated { refuseGone(object) }
             // A dynamic object is none of the class.
             return Swift.type(of: object) == type.info?.type ? object : type.makeAccessor(ObjectKey(object.objectKey))
         }

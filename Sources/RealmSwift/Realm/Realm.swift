@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 internal import SharedStore
+import Synchronization
 
 /// A session on a Realm file: reads one version of it, and writes in transactions.
 ///
@@ -31,7 +32,13 @@ public final class _SessionReference {
     let session: Session
     /// Objects that were looked up last.
     @exclusivity(unchecked) var spares = SpareAccessors()
-    init(_ session: Session) { self.session = session }
+
+    init(_ session: Session) {
+        self.session = session
+        session.realmCount.add(1, ordering: .relaxed)
+    }
+
+    deinit { if session.realmCount.subtract(1, ordering: .relaxed).newValue == 0 { session.lastRealmEnds() } }
 }
 
 @available(*, unavailable, message: "A Realm belongs to the thread, queue or actor where it was opened: open it there again")

@@ -85,6 +85,17 @@ enum Confinement {
         }
     }
 
+    /// For people.
+    var name: String {
+        switch self {
+        case .none: "nobody"
+        case .thread: "another thread"
+        case .main: "the main thread"
+        case .queue(let queue, _): "the queue '\(queue.label)'"
+        case .actor: "an actor"
+        }
+    }
+
     private static let mainMark = QueueMark.of(.main)
     static var isOnMainQueue: Bool { mainMark.isCurrent }
     static var isOnMain: Bool { Thread.isMainThread || isOnMainQueue }

@@ -67,13 +67,13 @@ extension Session {
         // The transaction is over whether the commit succeeds or not: a failed one leaves the file as it was.
         do {
             let reader = try way(writer)
-            createdAccessors.removeAll()
+            forgetCreated()
             self.writer = nil
             advance(to: reader)
             Logger.log(.debug, .transaction) { "committed version \(reader.version)" }
         } catch let error as CommittedError {
             // Only the new version could not be read.
-            createdAccessors.removeAll()
+            forgetCreated()
             self.writer = nil
             writer.cancel()
             advance(to: try? origin.beginRead())
@@ -110,6 +110,22 @@ extension Session {
     /// Objects whose creation is undone stay invalid, whatever gets their keys later.
     private func killCreated() {
         for object in createdAccessors { object.managedType?.kill(object) }
+        for case let object? in looseAccessors.map(\.object) { object.managedType?.kill(object) }
+        forgetCreated()
+    }
+
+    private func forgetCreated() {
+        createdAccessors.removeAll()
+        looseAccessors.removeAll()
+    }
+
+    /// The last value of `Realm` goes. Unless somebody has an object or a collection, the session goes with it, and its write
+    /// transaction with that: the objects that the transaction has made, of which the session keeps the accessors, must not keep
+    /// it, and with it the write lock, alive.
+    func lastRealmEnds() {
+        guard !isFrozen, confinement.isHere, writer != nil, !createdAccessors.isEmpty else { return }
+        looseAccessors.removeAll { $0.object == nil }
+        looseAccessors.append(contentsOf: createdAccessors.map { WeakObject($0) })
         createdAccessors.removeAll()
     }
 
@@ -182,6 +198,12 @@ extension Session {
         if writer != nil { cancelWrite() }
         if currentReader != nil { releaseVersion() }
     }
+}
+
+/// An object that may go.
+struct WeakObject {
+    private(set) weak var object: ObjectBase?
+    init(_ object: ObjectBase) { self.object = object }
 }
 
 extension Confinement {

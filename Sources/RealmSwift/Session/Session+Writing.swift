@@ -270,7 +270,7 @@ extension Session {
         guard object.session === self, let type = object.managedType else {
             misuse("Can only delete an object from the Realm it belongs to.")
         }
-        if object.isInvalidated { misuse("Object has been deleted or invalidated.") }
+        if object.isInvalidated { refuseGone(object) }
         edit(type.tableKey) { try $0.deleteObject(ObjectKey(object.objectKey)) }
         // Should the deletion be undone, the object has to be fetched again.
         type.kill(object)

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 internal import CShims
 internal import SharedStore
+import Synchronization
 
 /// What a `Realm` refers to: one reader, and now and then writer, of a file, bound to a thread, a queue or an actor.
 ///
@@ -44,6 +45,10 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var cursors: [Unmanaged<ObjectCursor>] = []
     /// Objects that the running write transaction made, to be invalidated where it is undone.
     @exclusivity(unchecked) var createdAccessors: [ObjectBase] = []
+    /// The same, without keeping them alive: since the last `Realm` of the session went, see `lastRealmEnds`.
+    @exclusivity(unchecked) var looseAccessors: [WeakObject] = []
+    /// The values of `Realm` that there are.
+    let realmCount = Atomic(0)
     /// Objects that are being added, with their keys: cycles of links end here.
     @exclusivity(unchecked) var adding: [ObjectIdentifier: ObjectKey] = [:]
     /// Objects whose values wait, and how many are written within each other; see `complete`.
@@ -279,7 +284,11 @@ final class Session: @unchecked Sendable {
 
     func checkConfinement() {
         ForkedChild.refuse()
-        if !confinement.isHere { misuse("Realm accessed from incorrect thread.") }
+        if !confinement.isHere {
+            misuse(
+                "Realm accessed from incorrect thread. It belongs to \(confinement.name), where it was opened: open one here, and pass a ThreadSafeReference, a primary key or a frozen object."
+            )
+        }
     }
 
     func requireWriteTransaction() {

@@ -1,4 +1,5 @@
 internal import SharedStore
+import Synchronization
 
 /// A version of a file that somebody reads: keeps it alive.
 final class SessionReader {
@@ -80,8 +81,16 @@ final class ImmutableOrigin: SessionOrigin {
     let cache = SessionCache()
     let wakers = WakerList()
     let file: ImmutableFile
+    private static let count = Atomic(0)
+    /// The process has a file open in this way.
+    static var isInUse: Bool { count.load(ordering: .relaxed) > 0 }
 
-    init(_ file: ImmutableFile) { self.file = file }
+    init(_ file: ImmutableFile) {
+        self.file = file
+        ImmutableOrigin.count.add(1, ordering: .relaxed)
+    }
+
+    deinit { ImmutableOrigin.count.subtract(1, ordering: .relaxed) }
 
     func beginRead() throws -> SessionReader { SessionReader(group: file.group, version: try file.group.version(), pin: file) }
     func beginRead(_ version: UInt64) throws -> SessionReader { try beginRead() }
