@@ -1,3 +1,5 @@
+internal import SharedStore
+
 /// Stops the process: the caller did what the documentation forbids. The message says what and, where it helps, what to do
 /// instead.
 ///
@@ -18,6 +20,8 @@ func refuseGone(_ object: ObjectBase) -> Never {
 /// Stops the process: the open file is damaged or cannot be read any more, in a place where the API has no way to throw.
 @inline(never)
 func unreadable(_ error: any Error) -> Never {
+    // What the caller wanted to store is too much; nothing is wrong with the file.
+    if let error = error as? LimitError { misuse("Cannot be stored: \(error)") }
     let hint =
         ImmutableOrigin.isInUse
         ? " A file that is opened with readOnly must not be written to meanwhile: for one that others write leave readOnly out."
