@@ -210,7 +210,7 @@ final class SeedWireTests: XCTestCase {
         try expect(0, "fetched", ["seed", "fetch", "file://" + seed, destination, "--sha256", String(hash)])
         XCTAssertEqual(try bytes(destination), try bytes(seed))
         try expect(
-            75, "",
+            66, "no such file",
             [
                 "seed", "fetch", "file://" + scratch.file("none"), destination, "--sha256", String(repeating: "1", count: 64),
                 "--retries", "0",

@@ -208,12 +208,12 @@ final class SeedDownload {
             transfer.validator =
                 transfer.headers["etag"].flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? transfer.headers["last-modified"]
         }
+        if code == CURLE_FILE_COULDNT_READ_FILE { throw OpenError.fileNotFound(path: url) }
         if code != CURLE_OK {
             let reason = String(cString: curl_easy_strerror(code))
             let isFinal = [
                 CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
                 CURLE_TOO_MANY_REDIRECTS,
-                CURLE_FILE_COULDNT_READ_FILE,
             ].contains(code)
             let problem = SeedError.unreachable(url: url, reason: reason)
             if isFinal { throw problem }

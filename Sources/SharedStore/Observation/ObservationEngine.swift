@@ -45,7 +45,11 @@ public enum ObservedSubject {
 /// - `advance` when it went to a newer version that others made;
 /// - `deliver` when callbacks may be called.
 public final class ObservationEngine {
-    private var observers: [Observer] = []
+    /// In the order in which they came, and among them some that have ended.
+    private var all: [Observer] = []
+    /// How many those are. They go when they are the half: one by one would take the square of their number.
+    private var endedCount = 0
+    private var observers: [Observer] { endedCount == 0 ? all : all.filter(\.isRegistered) }
     private var graph: LinkGraph?
     /// Own commits that observers do not know of yet.
     private var ownCommits: [(changeset: [UInt8], skipped: [Observer.Callback])] = []
@@ -55,7 +59,7 @@ public final class ObservationEngine {
     public init() {}
 
     /// Nobody observes.
-    public var isIdle: Bool { observers.isEmpty }
+    public var isIdle: Bool { all.count == endedCount }
 
     /// Some callback waits for its first call, or has something to hear.
     public var hasPending: Bool {
@@ -88,14 +92,17 @@ public final class ObservationEngine {
     ) throws -> Observer.Callback {
         try settle(group)
         let callback = observer.add(keyPaths, body)
-        if !observers.contains(where: { $0 === observer }) { try start(observer, group) }
+        if !observer.isRegistered { try start(observer, group) }
         return callback
     }
 
     private func start(_ observer: Observer, _ group: Group) throws {
         try observer.register(group)
+        if observer.isListed { forgetEnded() }
         observer.engine = self
-        observers.append(observer)
+        observer.isRegistered = true
+        observer.isListed = true
+        all.append(observer)
     }
 
     private func make(_ subject: ObservedSubject) throws -> Observer {
@@ -120,7 +127,21 @@ public final class ObservationEngine {
         }
     }
 
-    func drop(_ observer: Observer) { observers.removeAll { $0 === observer } }
+    func drop(_ observer: Observer) {
+        if !observer.isRegistered { return }
+        observer.isRegistered = false
+        endedCount += 1
+        if endedCount * 2 >= all.count { forgetEnded() }
+    }
+
+    private func forgetEnded() {
+        if endedCount == 0 { return }
+        all.removeAll { observer in
+            if !observer.isRegistered { observer.isListed = false }
+            return !observer.isRegistered
+        }
+        endedCount = 0
+    }
 
     // MARK: Steps
 
@@ -198,7 +219,7 @@ public final class ObservationEngine {
     /// All accessors of the session were invalidated: objects and collections are observed no more, results are.
     public func dropInvalidated() {
         ownCommits = []
-        observers.removeAll { !$0.canResume }
+        for observer in observers where !observer.canResume { drop(observer) }
     }
 
     // MARK: Delivery

@@ -33,6 +33,10 @@ public class Observer {
 
     private(set) var callbacks: [Callback] = []
     weak var engine: ObservationEngine?
+    /// The engine brings it along from version to version.
+    var isRegistered = false
+    /// The engine has it on its list, perhaps only still.
+    var isListed = false
     /// The classes whose changes must be collected for this observer.
     func tables(_ graph: LinkGraph) -> Set<TableKey> { [] }
     var dependsOnEverything: Bool { false }
