@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import SharedStore
 import SystemCalls
 
 /// Gets a file by its URL: `https://`, `http://` or `file://`, piece by piece, over one connection after the other. Not
