@@ -258,6 +258,7 @@ extension Realm.Error.Code {
             case let error as SystemError: Realm.Error.Code(error)
             case let error as SchemaError: Realm.Error.Code(error)
             case is FormatError: .invalidDatabase
+            case is AddressSpaceError: .addressSpaceExhausted
             case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: .fileNotFound
             case let error as CocoaError where error.code == .fileWriteNoPermission || error.code == .fileReadNoPermission:
                 .filePermissionDenied

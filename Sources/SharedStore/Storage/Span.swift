@@ -9,7 +9,7 @@ public struct AddressSpaceError: Error, Equatable, Sendable, CustomStringConvert
     public let byteCount: Int
     public var description: String {
         """
-        \(path): not even \(byteCount) bytes of address space can be reserved; raise the limit (ulimit -v, vm.max_map_count) \
+        \(path.isEmpty ? "in memory" : path): not even \(byteCount) bytes of address space can be reserved; raise the limit (ulimit -v, vm.max_map_count) \
         or close other files
         """
     }
