@@ -124,7 +124,10 @@ extension Session {
     /// it, and with it the write lock, alive.
     func lastRealmEnds() {
         guard !isFrozen, confinement.isHere, writer != nil, !createdAccessors.isEmpty else { return }
-        looseAccessors.removeAll { $0.object == nil }
+        if looseAccessors.count >= looseCountMax {
+            looseAccessors.removeAll { $0.object == nil }
+            looseCountMax = max(64, 2 * looseAccessors.count)
+        }
         looseAccessors.append(contentsOf: createdAccessors.map { WeakObject($0) })
         createdAccessors.removeAll()
     }

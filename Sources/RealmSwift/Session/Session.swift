@@ -47,6 +47,8 @@ final class Session: @unchecked Sendable {
     @exclusivity(unchecked) var createdAccessors: [ObjectBase] = []
     /// The same, without keeping them alive: since the last `Realm` of the session went, see `lastRealmEnds`.
     @exclusivity(unchecked) var looseAccessors: [WeakObject] = []
+    /// So many may be there before those that are gone are looked for.
+    @exclusivity(unchecked) var looseCountMax = 64
     /// The values of `Realm` that there are.
     let realmCount = Atomic(0)
     /// Objects that are being added, with their keys: cycles of links end here.
