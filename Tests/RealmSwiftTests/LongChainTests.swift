@@ -6,7 +6,7 @@ import XCTest
 /// Unmanaged objects that lead to one another are added by whoever adds the first of them, however many they are: a thread's stack
 /// has an end.
 final class LongChainTests: RealmTestCase {
-    private static let length = 10_000
+    private static let length = 5000
 
     func testAChainOfLinksIsAddedWhole() throws {
         let realm = try makeRealm()
@@ -28,7 +28,7 @@ final class LongChainTests: RealmTestCase {
     /// A network in which each is linked twice, through lists and keys, as it is added and as it is brought up to date.
     func testANetworkOfListsAndKeysIsAddedAndUpdated() throws {
         let realm = try makeRealm()
-        let keys = (0..<1000).map { _ in ObjectId.generate() }
+        let keys = (0..<500).map { _ in ObjectId.generate() }
         func network(_ age: Int) -> [Dog] {
             let dogs = keys.map { key in
                 let dog = Dog(name: "dog", age: age)
@@ -60,7 +60,7 @@ final class LongChainTests: RealmTestCase {
     func testAChainInAnotherRealmIsCopiedWhole() throws {
         let source = try makeRealm(), target = try Realm(configuration: configuration(name + " copy"))
         let people = try source.write {
-            (0..<3000).map { number in source.create(Person.self, value: ["age": number]) }
+            (0..<2000).map { number in source.create(Person.self, value: ["age": number]) }
         }
         try source.write { for (person, next) in zip(people, people.dropFirst()) { person.friend = next } }
         let first = try target.write { target.create(Person.self, value: people[0]) }
@@ -77,16 +77,16 @@ final class LongChainTests: RealmTestCase {
     func testDictionariesWithinDictionariesAreCreatedWhole() throws {
         let realm = try makeRealm()
         var value: [String: Any] = ["age": 0]
-        for number in 1..<2000 { value = ["age": number, "friend": value, "address": ["country": ["name": "\(number)"]]] }
+        for number in 1..<1000 { value = ["age": number, "friend": value, "address": ["country": ["name": "\(number)"]]] }
         let first = try realm.write { realm.create(Person.self, value: value) }
-        XCTAssertEqual(realm.objects(Person.self).count, 2000)
+        XCTAssertEqual(realm.objects(Person.self).count, 1000)
         var length = 0, next: Person? = first
         while let person = next {
             length += 1
-            XCTAssertEqual(person.age, 2000 - length)
+            XCTAssertEqual(person.age, 1000 - length)
             XCTAssertEqual(person.address?.country?.name, person.age == 0 ? nil : "\(person.age)")
             next = person.friend
         }
-        XCTAssertEqual(length, 2000)
+        XCTAssertEqual(length, 1000)
     }
 }
