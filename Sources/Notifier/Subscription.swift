@@ -196,6 +196,8 @@ public struct NotifierEvents: AsyncSequence, Sendable {
             signals = registration.queue.signals.makeAsyncIterator()
         }
 
+        /// The next event, at once where one waits; nil after the subscription was cancelled. Whoever cancels the waiting task
+        /// gets nil too.
         public mutating func next() async -> Notifier.Event? {
             while true {
                 if let event = registration.queue.takeFirst() { return event }
@@ -204,6 +206,7 @@ public struct NotifierEvents: AsyncSequence, Sendable {
         }
     }
 
+    /// Hears of what is committed from now on, and of the newest version if that was missed.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscriber) }
 }
 

@@ -9,6 +9,7 @@ import SystemCalls
 /// means nothing, does not count. Where two versions' hashes of a block are equal, the used bytes there are the same; for damage
 /// and chance, not against somebody who makes them equal on purpose.
 public struct BlockHashes: Equatable, Sendable {
+    /// Bytes of the file for which there is one hash.
     public static let blockByteCount = 65_536
     /// The version that was hashed.
     public var snapshot: Snapshot

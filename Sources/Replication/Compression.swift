@@ -6,6 +6,7 @@ public final class Compressor {
     private let compression: OpaquePointer
     private let decompression: OpaquePointer
 
+    /// Takes what zstd needs once; it is used again for every call.
     public init() {
         guard let c = ZSTD_createCCtx(), let d = ZSTD_createDCtx() else { preconditionFailure("out of memory") }
         compression = c
@@ -58,7 +59,9 @@ public final class Compressor {
     }
 }
 
+/// What was to be decompressed is no compressed data, or another length came out.
 public struct CompressionError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What zstd says, or which length was announced and which came.
     public let reason: String
     public var description: String { "compressed data is damaged: \(reason)" }
 }

@@ -5,6 +5,7 @@ import CXXHash
 public final class SHA256Hash {
     private let context: OpaquePointer
 
+    /// A hash of no bytes so far.
     public init() {
         guard let c = EVP_MD_CTX_new(), EVP_DigestInit_ex(c, EVP_sha256(), nil) == 1 else {
             preconditionFailure("the cryptographic library offers no SHA-256; use a build of it that does")
@@ -14,6 +15,7 @@ public final class SHA256Hash {
 
     deinit { EVP_MD_CTX_free(context) }
 
+    /// Goes on with these bytes; no bytes change nothing.
     public func update(_ bytes: UnsafeRawBufferPointer) {
         if !bytes.isEmpty { EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) }
     }
@@ -31,13 +33,16 @@ public final class SHA256Hash {
 /// 32 bytes.
 public struct Digest: Hashable, Sendable, CustomStringConvertible {
     var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+    /// All zero: what stands for "no chain yet".
     public init() {}
+    /// The 32 bytes at `p`.
     public init(_ p: UnsafeRawPointer) {
         words = (
             p.loadUnaligned(as: UInt64.self), p.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
             p.loadUnaligned(fromByteOffset: 16, as: UInt64.self), p.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
         )
     }
+    /// Nil unless the text is 64 hex digits, small or capital.
     public init?(hexadecimal text: String) {
         let digits = Array(text.utf8)
         guard digits.count == 64 else { return nil }
@@ -61,6 +66,7 @@ public struct Digest: Hashable, Sendable, CustomStringConvertible {
 
 /// XXH3: finds damage, proves nothing against an adversary.
 public enum Checksum {
+    /// 64 bits.
     public static func xxh3(_ bytes: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(bytes.baseAddress, bytes.count) }
 
     /// XXH3 with 64 bits, fed piece by piece, again and again.
@@ -82,12 +88,14 @@ public enum Checksum {
     /// XXH3 with 128 bits, fed piece by piece.
     public final class Wide {
         private let state: OpaquePointer
+        /// A sum of no bytes so far.
         public init() {
             guard let s = XXH3_createState() else { preconditionFailure("out of memory") }
             XXH3_128bits_reset(s)
             state = s
         }
         deinit { XXH3_freeState(state) }
+        /// Goes on with these bytes.
         public func update(_ bytes: UnsafeRawBufferPointer) {
             if !bytes.isEmpty { XXH3_128bits_update(state, bytes.baseAddress, bytes.count) }
         }

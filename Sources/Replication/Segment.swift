@@ -14,10 +14,15 @@ import SharedStore
 /// The chain hash identifies a version (numbers alone do not): SHA-256 of the parent's chain, bytes 0..135 of the head with
 /// compression flags and stored length zeroed, the range table, and the plain payload.
 public struct SegmentHead: Equatable, Sendable {
+    /// What kind of step it is, and how its payload is stored.
     public struct Flags: OptionSet, Hashable, Sendable {
+        /// As it stands in the head.
         public let rawValue: UInt32
+        /// A reader refuses bits that it does not know.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
+        /// There is no parent: the payload is a whole version.
         public static let image = Flags(rawValue: 1)
+        /// The payload is stored by zstd; else it is plain.
         public static let compressed = Flags(rawValue: 2)
         /// The prefix is the parent's free lists and top array, as they lie there.
         public static let listsPrefix = Flags(rawValue: 4)
@@ -32,9 +37,12 @@ public struct SegmentHead: Equatable, Sendable {
         static let storage: Flags = [.compressed, .listsPrefix, .payloadPrefix]
     }
 
+    /// Of the head, without the range table.
     public static let byteCount = 232
+    /// The eight letters `RSEG0001`, read as a little-endian number.
     public static let magic: UInt64 = 0x3130_3030_4745_5352  // "RSEG0001"
 
+    /// Those of storage are set by whoever stores the payload.
     public var flags: Flags = []
     /// Random, new with every image, resynchronisation or promotion.
     public var lineage: (UInt64, UInt64) = (0, 0)
@@ -42,23 +50,32 @@ public struct SegmentHead: Equatable, Sendable {
     public var sequence: UInt64 = 0
     /// All zero for an image.
     public var parent = Snapshot(version: 0, topRef: 0, logicalSize: 0)
+    /// The version that the step leads to.
     public var this = Snapshot(version: 0, topRef: 0, logicalSize: 0)
     /// Version before the oldest change that this version's history holds.
     public var historyBase: UInt64 = 0
     /// Nanoseconds since 1970 when the daemon saw the version.
     public var time: UInt64 = 0
+    /// The live format number of the file's header.
     public var format: UInt8 = 24
+    /// What kind of history the version has, as the top array says (file-format-2 section 1).
     public var historyType: UInt8 = 0
+    /// The form of that history.
     public var historySchema: UInt16 = 0
+    /// `chain` of the step that led to the parent; all zero for an image.
     public var parentChain = Digest()
+    /// What identifies the version that the step leads to; see the head of this file.
     public var chain = Digest()
 
     var rangeCount: UInt32 = 0
     var rangeTableByteCount = 0
+    /// Of the payload as it lies in the file.
     public internal(set) var plainByteCount = 0
+    /// Of the payload as it is stored; the same where it is not compressed.
     public internal(set) var storedByteCount = 0
     var contentChecksum: (UInt64, UInt64) = (0, 0)
 
+    /// A head of nothing, to be filled in.
     public init() {}
 
     public static func == (a: SegmentHead, b: SegmentHead) -> Bool { a.bytes() == b.bytes() }
@@ -151,6 +168,7 @@ public struct SegmentHead: Equatable, Sendable {
     }
 }
 
+/// What makes a segment unusable; the texts say what was found.
 public enum SegmentError: Error, Equatable, Sendable, CustomStringConvertible {
     case truncated(needed: Int, found: Int)
     case malformed(String)
@@ -169,6 +187,7 @@ public enum SegmentError: Error, Equatable, Sendable, CustomStringConvertible {
 
 /// A segment in memory: head, ranges, plain payload.
 public struct Segment: Equatable, Sendable {
+    /// Its lengths agree with `ranges` and `payload`.
     public var head: SegmentHead
     /// Ascending, not touching, multiples of 8, inside `[24, logical size)`.
     public var ranges: [Range<Int>]

@@ -4,9 +4,12 @@ import SharedStore
 public struct FreeExtents: Equatable, Sendable {
     /// Ascending, not overlapping, multiples of 8; neighbours may touch.
     public var positions: [Int]
+    /// One for each position; in bytes, multiples of 8.
     public var lengths: [Int]
+    /// Bytes of the version, free space and header included.
     public var logicalSize: Int
 
+    /// Not checked; lists from a file come in by the other initialiser.
     public init(positions: [Int], lengths: [Int], logicalSize: Int) {
         self.positions = positions
         self.lengths = lengths
@@ -94,6 +97,7 @@ public struct FreeExtents: Equatable, Sendable {
         return out
     }
 
+    /// Header and free space do not count.
     public var usedByteCount: Int { logicalSize - 24 - lengths.reduce(0, +) }
 
     /// What `newer` has and this version has not: `used(newer)` within `free(self)` or behind this version's end

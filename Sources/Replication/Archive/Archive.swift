@@ -7,6 +7,7 @@ import SystemCalls
 /// How a place is laid out stands in `ArchiveNames`, what an object is in `ArchiveObjectHead`, what a segment is in
 /// `SegmentHead`.
 public enum Archive {
+    /// How a source is archived.
     public struct Options: Sendable {
         /// The key of an encrypted source; its archive is encrypted too.
         public var key: EncryptionKey?
@@ -31,6 +32,7 @@ public enum Archive {
         public var onMessage: @Sendable (String) -> Void = { _ in }
         /// Called with the bytes of each piece that was put; what it throws ends the work.
         public var onPiece: @Sendable (Int) throws -> Void = { _ in }
+        /// Everything is kept, and the source is plain.
         public init() {}
     }
 
@@ -45,15 +47,20 @@ public enum Archive {
 
     /// What an archive is worth.
     public struct Summary: Sendable, Equatable {
+        /// The path of the source, as the last archiver knew it.
         public var source: String
+        /// Versions that can be restored.
         public var versionCount: Int
+        /// Whole images among them, from which a restore can begin.
         public var imageCount: Int
         /// Bytes that the archived versions had more than the ones before, and bytes that were stored for them, since the
         /// beginning.
         public var changedByteCount: Int
+        /// See `changedByteCount`; their quotient is what archiving costs.
         public var storedByteCount: Int
     }
 
+    /// - Throws: `ArchiveError` for what is missing or damaged, and what the place throws.
     public static func summary(_ reader: ArchiveReader) throws -> Summary {
         let tail =
             try reader.newest().sequence > reader.manifest.indexed ?? 0

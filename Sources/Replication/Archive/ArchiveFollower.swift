@@ -25,14 +25,21 @@ public final class ArchiveFollower {
     private var entry: ArchiveEntry?
     private var stepCount = 0, imageCount = 0
 
+    /// A picture of one moment.
     public struct Status: Sendable, Equatable {
+        /// The archive, as people write it.
         public var place: String
+        /// The path of the replica.
         public var destination: String
+        /// The version of the replica; nil before it has one.
         public var version: UInt64?
         /// When the source was seen at that version: nanoseconds since 1970.
         public var time: UInt64?
+        /// Steps that this follower has applied.
         public var stepCount: Int
+        /// Whole files that it has put in place.
         public var imageCount: Int
+        /// Why it does not go on, for people; nil while it does.
         public var waitsFor: String?
     }
 
@@ -58,6 +65,9 @@ public final class ArchiveFollower {
         "archive:" + (place is FolderPlace ? FileIdentity.absolutePath(place.description) : place.description)
     }
 
+    /// Follows until a request says stop.
+    ///
+    /// - Throws: what cannot be helped by waiting.
     public func run() throws {
         var options = options
         options.destinationKey = key
@@ -106,6 +116,7 @@ public final class ArchiveFollower {
         }
     }
 
+    /// To be called by the thread that runs it, from within `control`.
     public func status() -> Status {
         Status(
             place: place.description, destination: destination, version: entry?.snapshot.version, time: entry?.time,

@@ -2,6 +2,7 @@ import SharedStore
 
 /// One version in an archive.
 public struct ArchiveEntry: Equatable, Sendable {
+    /// How the version follows from the one before; the raw value stands in the index.
     public enum Kind: String, Sendable {
         /// Follows from the version before by its free lists.
         case step = "s"
@@ -13,9 +14,11 @@ public struct ArchiveEntry: Equatable, Sendable {
 
     /// Number in the archive.
     public var sequence: UInt64
+    /// The version in its source.
     public var snapshot: Snapshot
     /// When the source was seen at this version: nanoseconds since 1970.
     public var time: UInt64
+    /// What it takes to make it of the version before.
     public var kind: Kind
     /// Bytes that it has more than the one before; of a start, all that it has.
     public var plainByteCount: Int

@@ -34,11 +34,13 @@ public protocol ArchivePlace: AnyObject {
 
 /// A part of what lies under a name.
 public struct ArchiveRead: Equatable, Sendable {
+    /// Those that were asked for, fewer where the object ends before.
     public var bytes: [UInt8]
     /// Bytes of the whole.
     public var totalByteCount: Int
     /// See `ArchivePlace.put`.
     public var tag: String
+    /// What an implementation of `ArchivePlace.get` answers.
     public init(bytes: [UInt8], totalByteCount: Int, tag: String) {
         self.bytes = bytes
         self.totalByteCount = totalByteCount
@@ -46,6 +48,7 @@ public struct ArchiveRead: Equatable, Sendable {
     }
 }
 
+/// When something may be put under a name; checked in one step with the putting, as far as the place can.
 public enum ArchivePutCondition: Equatable, Sendable {
     case always
     /// Only where there is nothing of that name.

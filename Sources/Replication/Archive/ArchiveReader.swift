@@ -5,6 +5,7 @@ import SharedStore
 /// What an archiver removes meanwhile is missing for who was on the way to it: `ArchiveError.missing`; opening again shows what
 /// is there.
 public final class ArchiveReader {
+    /// Where the archive lies; the reader asks it, on the thread that uses the reader.
     public let place: any ArchivePlace
     let manifest: ArchiveManifest
     let cipher: ArchiveCipher?
@@ -32,6 +33,7 @@ public final class ArchiveReader {
 
     /// The path that is archived here.
     public var source: String { manifest.source }
+    /// All that was archived can be read with the key only that the source has.
     public var isEncrypted: Bool { cipher != nil }
 
     // MARK: The index

@@ -152,6 +152,7 @@ final class RestoredFile {
 }
 
 extension Archive {
+    /// How a version is restored.
     public struct RestoreOptions: Sendable {
         /// The key of an encrypted archive; the restored file is encrypted with it.
         public var key: EncryptionKey?
@@ -161,10 +162,13 @@ extension Archive {
         public var verifies = true
         /// Called with bytes done and, as far as known, in all.
         public var onProgress: @Sendable (Mirror.Progress) throws -> Void = { _ in }
+        /// A plain archive; nothing that stands at the destination is touched; the file is verified.
         public init() {}
     }
 
+    /// What `restore` has made.
     public struct Restored: Sendable, Equatable {
+        /// The version that the file has now.
         public var entry: ArchiveEntry
         /// Times that something was asked of the place.
         public var readCount: Int

@@ -31,20 +31,26 @@ public final class Archiver {
 
     /// A picture of one moment.
     public struct Status: Sendable, Equatable {
+        /// The path of the source.
         public var source: String
+        /// The archive, as people write it.
         public var place: String
         /// Nil while there is no connection to the source.
         public var sourceVersion: UInt64?
         /// The version that was archived last.
         public var version: UInt64?
+        /// Versions in the archive; 0 while it is not open.
         public var versionCount: Int
         /// Since this archiver began: versions that were archived, bytes that were stored for them and for what is made of them,
         /// whole images.
         public var stepCount: Int
+        /// See `stepCount`.
         public var byteCount: Int
+        /// See `stepCount`.
         public var imageCount: Int
         /// Bytes that were stored ÷ bytes that were changed, since the archive's beginning.
         public var writeAmplification: Double
+        /// Why it does not go on, for people; nil while it does.
         public var waitsFor: String?
         /// Seconds since what was archived last was seen to be the newest version; nil where it never was.
         public var secondsBehind: Double?
@@ -53,6 +59,11 @@ public final class Archiver {
     /// Open while the source is at hand.
     private var connection: SourceSession?
 
+    /// Nothing is opened yet, neither source nor archive.
+    ///
+    /// - Parameters:
+    ///   - onStatus: told when `control` asks for it.
+    ///   - control: how the archiver waits, and what it is told to do.
     public init(
         source: String, place: any ArchivePlace, options: Archive.Options = Archive.Options(),
         onStatus: @escaping (Status) -> Void = { _ in },
@@ -174,6 +185,7 @@ public final class Archiver {
         }
     }
 
+    /// To be called by the thread that runs it, from within `control`.
     public func status() -> Status {
         let changed = writer?.changedByteCount ?? 0, stored = writer?.storedByteCount ?? 0
         return Status(

@@ -14,6 +14,7 @@ import SystemCalls
 /// On a file system without locks a conditional put is a look and a rename: two processes that put in the same millisecond may
 /// both succeed. Steps are never replaced, so that even then nothing is lost.
 public final class FolderPlace: ArchivePlace {
+    /// Of the folder, as it was given.
     public let path: String
     public var description: String { path }
     private var knownFolders: Set<String> = []
@@ -42,6 +43,7 @@ public final class FolderPlace: ArchivePlace {
 
     private func full(_ name: String) -> String { path + "/" + name }
 
+    /// The tag is empty unless all of the file was asked for.
     public func get(_ name: String, from offset: Int, count: Int) throws -> ArchiveRead? {
         let file = full(name)
         let descriptor: SystemCalls.Descriptor
@@ -59,6 +61,7 @@ public final class FolderPlace: ArchivePlace {
 
     private static func tag(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { String(Checksum.xxh3($0), radix: 16) } }
 
+    /// On a file system without locks, `matches` is a look and a rename.
     @discardableResult
     public func put(_ name: String, _ bytes: [UInt8], _ condition: ArchivePutCondition) throws -> String {
         let part = try Part(self, name)
@@ -95,8 +98,10 @@ public final class FolderPlace: ArchivePlace {
         throw ArchivePlaceError.unavailable(place: path, reason: "\(file) has been locked for 5 seconds")
     }
 
+    /// Written beside the names, into `tmp`.
     public func upload(_ name: String) throws -> any ArchiveUpload { try Part(self, name) }
 
+    /// Reads folders down to the depth that an archive can have; what lies deeper is left out.
     public func list(_ prefix: String) throws -> [String] {
         var found: [String] = []
         // Whole folders below the last slash of the prefix.
@@ -125,6 +130,7 @@ public final class FolderPlace: ArchivePlace {
         }
     }
 
+    /// The folder goes too when it is empty then.
     public func delete(_ name: String) throws {
         do { try SystemCalls.unlink(full(name)) } catch let error as SystemError
             where error.code == ENOENT || error.code == ENOTDIR
@@ -134,6 +140,7 @@ public final class FolderPlace: ArchivePlace {
         knownFolders.remove(SystemCalls.parentDirectory(of: full(name)))
     }
 
+    /// Empties `tmp`.
     public func removeLeftovers() throws {
         let folder = full("tmp")
         let names: [String]

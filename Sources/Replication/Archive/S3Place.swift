@@ -16,10 +16,15 @@ import SystemCalls
 /// them renews; what they put bears the number of its version and the chain that leads to it, so a step of one never passes for
 /// that of the other.
 public final class S3Place: ArchivePlace {
+    /// What signs requests (signature version 4).
     public struct Credentials: Sendable {
+        /// Who asks; it is sent along.
         public var accessKey: String
+        /// What signs; it is never sent.
         public var secretKey: String
+        /// Goes along with keys that are lent for a time; nil for others.
         public var sessionToken: String?
+        /// - Parameter sessionToken: nil for keys of one's own.
         public init(accessKey: String, secretKey: String, sessionToken: String? = nil) {
             self.accessKey = accessKey
             self.secretKey = secretKey
@@ -27,9 +32,11 @@ public final class S3Place: ArchivePlace {
         }
     }
 
+    /// How the store is reached.
     public struct Options: Sendable {
         /// `https://host[:port]` of a store other than Amazon's; the bucket is then the first part of the path.
         public var endpoint: String?
+        /// Part of what is signed; stores other than Amazon's mostly take any.
         public var region = "us-east-1"
         /// Nil for a bucket that everybody may use.
         public var credentials: Credentials?
@@ -41,11 +48,13 @@ public final class S3Place: ArchivePlace {
         public var silence = Duration.seconds(30)
         /// Where the store knows no conditions: so long after a lease was put nobody else may have put his.
         public var settling = Duration.seconds(1)
+        /// Amazon's store, without credentials.
         public init() {}
     }
 
     /// Requests that were sent, repetitions included, by method.
     public private(set) var requestCounts: [String: Int] = [:]
+    /// `s3://BUCKET/PREFIX`, as people write it.
     public let description: String
     private let prefix: String
     private let base: String
@@ -184,6 +193,7 @@ public final class S3Place: ArchivePlace {
 
     // MARK: The place
 
+    /// The tag is the store's ETag.
     public func get(_ name: String, from offset: Int, count: Int) throws -> ArchiveRead? {
         if count <= 0 { return ArchiveRead(bytes: [], totalByteCount: 0, tag: "") }
         let end = offset.addingReportingOverflow(min(count, 1 << 40) - 1).partialValue
@@ -217,6 +227,7 @@ public final class S3Place: ArchivePlace {
         }
     }
 
+    /// Where the store knows no conditions: a look, then the put (see the head of this class).
     @discardableResult
     public func put(_ name: String, _ bytes: [UInt8], _ condition: ArchivePutCondition) throws -> String {
         if condition != .always && !knowsConditions { return try putAfterLooking(name, bytes, condition) }
@@ -258,8 +269,10 @@ public final class S3Place: ArchivePlace {
         return tag
     }
 
+    /// What is small goes up by one put, with the last piece.
     public func upload(_ name: String) throws -> any ArchiveUpload { Upload(self, name) }
 
+    /// One request for each thousand names or so, as the store cuts its answers.
     public func list(_ prefix: String) throws -> [String] {
         var names: [String] = []
         var token: String?
@@ -279,6 +292,7 @@ public final class S3Place: ArchivePlace {
         return names
     }
 
+    /// A store answers alike whether there was something or not.
     public func delete(_ name: String) throws { _ = try request("DELETE", url(name)) }
 
     /// Uploads in parts that were never finished take room that nobody sees.

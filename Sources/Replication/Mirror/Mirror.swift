@@ -6,10 +6,13 @@ import SystemCalls
 public enum Mirror {
     /// How far a long work has come.
     public struct Progress: Sendable, Equatable {
+        /// Bytes that were copied so far.
         public var bytesDone: Int
+        /// Bytes in all, as far as known; it may grow while the work goes on.
         public var bytesTotal: Int
     }
 
+    /// How a file is mirrored.
     public struct Options: Sendable {
         /// Replace what stands at the replica's path though it is no mirror of this source, or was changed by somebody else. The
         /// old file is set aside under a dated name.
@@ -39,13 +42,17 @@ public enum Mirror {
         public var attemptsMax: Int?
         /// The key of an encrypted source, and the one that the replica is encrypted with; nil for plain files.
         public var sourceKey: EncryptionKey?
+        /// See `sourceKey`.
         public var destinationKey: EncryptionKey?
+        /// Every option as described at it; nothing is told to anybody.
         public init() {}
     }
 
     /// What `once` has made.
     public struct Result: Sendable, Equatable {
+        /// The version of the source that the replica has now.
         public var snapshot: Snapshot
+        /// Bytes of it that are in use: header and free space do not count.
         public var usedByteCount: Int
         /// The name under which the file lives on that stood at the replica's path.
         public var setAside: String?
@@ -114,6 +121,7 @@ public enum Mirror {
 
     /// What a replica tells of itself.
     public struct ReplicaStatus: Sendable, Equatable {
+        /// Which version of which source it has, and since when.
         public var state: MirrorState
         /// The mirror that is at work on it: host, process, since when.
         public var runner: String?

@@ -13,6 +13,7 @@ import SystemCalls
 ///
 /// Used by one thread, which `run` keeps until the end. Whoever runs it tells it what to do by `Control`.
 public final class MirrorFollower {
+    /// What a follower can be told: to end; to let go of the source and connect anew; to tell its status.
     public enum Request: Sendable { case stop, reload, status }
 
     /// How the follower waits: until a descriptor is readable, a request comes, or the time is over. With 0 milliseconds it only
@@ -21,13 +22,19 @@ public final class MirrorFollower {
 
     /// A picture of one moment.
     public struct Status: Sendable, Equatable {
+        /// The source, as it is told to people.
         public var source: String
+        /// The replica.
         public var destination: String
         /// Nil while there is no connection to the source.
         public var sourceVersion: UInt64?
+        /// The version of the replica; 0 before it has one.
         public var version: UInt64
+        /// Versions or groups of versions that were carried over since the follower began.
         public var stepCount: Int
+        /// Bytes that these steps had.
         public var byteCount: Int
+        /// Whole images that were made since the follower began.
         public var imageCount: Int
         /// What it waits for, if anything.
         public var waitsFor: String?
@@ -204,6 +211,7 @@ public final class MirrorFollower {
         }
     }
 
+    /// To be called by the thread that runs it, from within `control`.
     public func status() -> Status {
         let sourceVersion = side?.newestVersion
         let behind = sourceVersion == version ? 0 : equalSince.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 }

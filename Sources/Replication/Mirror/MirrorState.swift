@@ -8,12 +8,14 @@ import SystemCalls
 /// it tells of was published, so it may lag behind the replica, never run ahead of it; only with an image it is written just
 /// before the file gets its name, and then says which version that replaces. Its presence makes the file a replica.
 public struct MirrorState: Equatable, Sendable {
+    /// Which way of mirroring has made the replica; the raw value stands in the file.
     public enum Mode: String, Sendable { case once, follow }
 
     /// The source by its absolute path.
     public var source: String
     /// The source file itself: device and inode.
     public var sourceDevice: UInt64
+    /// See `sourceDevice`.
     public var sourceInode: UInt64
     /// Random, new with every image.
     public var lineage: (UInt64, UInt64)
@@ -25,6 +27,7 @@ public struct MirrorState: Equatable, Sendable {
     public var chain: Digest
     /// When the source was seen at this version: nanoseconds since 1970.
     public var time: UInt64
+    /// Which way of mirroring was the last one at work.
     public var mode: Mode
     /// An image was about to take the place of this version of the replica: the file shows either, whatever came between.
     public var replaced: Snapshot?
@@ -40,6 +43,7 @@ public struct MirrorState: Equatable, Sendable {
     static let magic = "realm-mirror 1"
     static let byteCountMax = 65_536
 
+    /// The state just after an image: sequence 0, no chain, the time is now.
     public init(source: String, device: UInt64, inode: UInt64, lineage: (UInt64, UInt64), snapshot: Snapshot, mode: Mode) {
         self.source = source
         sourceDevice = device

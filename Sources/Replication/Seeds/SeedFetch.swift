@@ -15,7 +15,9 @@ public struct SeedFetch {
         case signature(keys: [SeedVerifyingKey], place: String?)
     }
 
+    /// How a seed is fetched; what is not said otherwise is limited as the defaults say.
     public struct Options {
+        /// Without a proof nothing gets its name.
         public var proof: Proof
         /// The name that must have been signed; nil for the last part of the address.
         public var name: String?
@@ -25,8 +27,11 @@ public struct SeedFetch {
         public var allowsOlder = false
         /// Certificates of the authorities that are believed for https; nil for those of the system.
         public var authorities: String?
+        /// A transfer in which nothing moves for so long is broken.
         public var silenceSeconds = 30
+        /// So often a transfer that broke without bringing anything is tried again; one that brings something goes on.
         public var retriesMax = 4
+        /// The pause before the first new attempt; it doubles each time, up to 30 s.
         public var pauseMilliseconds = 500
         /// Looks at the file, which lies at a path of its own, before it gets its name.
         public var examine: (String) throws -> Void = { _ in }
@@ -35,9 +40,11 @@ public struct SeedFetch {
         /// Told where the file lies until it gets its name, so that nothing is left when the process is ended.
         public var onDraft: (String) -> Void = { _ in }
 
+        /// The proof has no default.
         public init(proof: Proof) { self.proof = proof }
     }
 
+    /// How it went.
     public enum Outcome: Equatable, Sendable {
         case installed(byteCount: Int)
         /// The same was there already; nothing but the signature was fetched.
@@ -49,6 +56,9 @@ public struct SeedFetch {
     private let options: Options
     private let download: SeedDownload
 
+    /// Nothing is fetched yet.
+    ///
+    /// - Throws: `SeedError.badURL`; `SeedError.unreachable` where the HTTP library cannot be started.
     public init(_ url: String, to destination: String, options: Options) throws {
         self.url = url
         self.destination = destination

@@ -54,6 +54,7 @@ public final class SeedSigningKey {
 
     deinit { EVP_PKEY_free(key) }
 
+    /// A new key, random; it is nowhere but in memory until it is written.
     public static func generate() throws -> SeedSigningKey {
         guard let context = EVP_PKEY_CTX_new_id(SeedVerifyingKey.kind, nil) else {
             throw SeedError.badKey(path: "a new key", reason: TLSContext.errorText())
@@ -93,6 +94,7 @@ public final class SeedSigningKey {
         return SeedSigningKey(key)
     }
 
+    /// What others need in order to check what this key signs.
     public var verifyingKey: SeedVerifyingKey {
         get throws {
             var bytes = [UInt8](repeating: 0, count: 32), count = 32
@@ -141,6 +143,7 @@ public final class SeedVerifyingKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
+    /// - Throws: `SeedError.badKey` unless the file holds a public key of Ed25519 in PEM form; `SystemError`.
     public static func read(_ path: String) throws -> SeedVerifyingKey {
         let bytes = try SeedText.read(path, isSecret: false)
         guard let memory = BIO_new_mem_buf(bytes, Int32(bytes.count)) else {
@@ -232,11 +235,15 @@ enum SeedText {
 /// fetches, so nothing larger than what was signed is ever taken in; name and time keep an old seed, or another one of the same
 /// maker, from being put in the place of this one.
 public struct SeedSignature: Equatable, Sendable {
+    /// What others shall call the seed; not the name of the file here.
     public var name: String
+    /// Of the seed.
     public var byteCount: Int
+    /// SHA-256 of the seed.
     public var digest: Digest
     /// Seconds since 1970.
     public var time: Int
+    /// `SeedVerifyingKey.identifier` of the key that has signed.
     public var key: String
     var signature: [UInt8]
 
@@ -314,6 +321,7 @@ public struct SeedSignature: Equatable, Sendable {
         guard self.text == text else { throw problem("it is not written as it was signed") }
     }
 
+    /// - Throws: `SeedError.badSignatureFile`, `SystemError`. Who has signed is not looked at: see `check`.
     public static func read(_ path: String) throws -> SeedSignature {
         try SeedSignature(text: SeedText.read(path, isSecret: false), place: path)
     }

@@ -7,6 +7,7 @@ import SystemCalls
 /// Keys are of the curve P-256. Files: `ca.crt`, `ca.key`, and `NAME.crt`, `NAME.key` for each name; keys can be read by their
 /// owner alone.
 public final class CertificateMaker {
+    /// What the certificate may be used for; the other end refuses one of the other kind.
     public enum Kind: Sendable { case server, client }
 
     private let folder: String

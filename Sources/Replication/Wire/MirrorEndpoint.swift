@@ -10,6 +10,7 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
     /// A file of another machine, by a program that ssh starts there: `ssh://user@host:port/path`.
     case ssh(destination: String, port: UInt16?, path: String)
 
+    /// Of servers whose address names none.
     public static let defaultPort: UInt16 = 7733
 
     /// On this machine.
@@ -81,6 +82,7 @@ public enum MirrorEndpoint: Equatable, Sendable, CustomStringConvertible {
 
 /// How the other side is reached.
 public struct WireOptions: Sendable {
+    /// Needed for a server; nil where ssh does the work.
     public var tls: TLSSettings?
     /// The program that connects to another machine, with its first arguments.
     public var sshProgram = ["ssh"]
@@ -90,9 +92,11 @@ public struct WireOptions: Sendable {
     public var remoteKeyFile: String?
     /// A replica may be plain though its source is encrypted.
     public var allowsPlain = false
+    /// So long a connection may take to be made, and its handshake again.
     public var connectMilliseconds: Int32 = 20_000
     /// So much a connection may carry; nil for any.
     public var bytesPerSecond: Int?
+    /// Over ssh, with the program as it is found here and there.
     public init() {}
 }
 

@@ -9,27 +9,38 @@ import SystemCalls
 /// more comes, the one that has waited longest goes, so that whoever fills the places keeps nobody out who is honest and quick.
 /// Of the others there may be `connectionsMax`.
 public final class MirrorServer: Sendable {
+    /// What the server serves, to whom, and how much of it.
     public struct Options: Sendable {
         /// Host and port to listen at, "host:port", "[::]:port", ":port" for all addresses of the machine; port 0 for a free one.
         public var address = ":\(MirrorEndpoint.defaultPort)"
+        /// The names that clients ask for are paths below this folder; one that leads through a symbolic link is refused.
         public var root: String
+        /// Who this server is, and whom it takes for a client.
         public var tls: TLSSettings
         /// A file of `ServerRights`; nil for every client and every name.
         public var rightsFile: String?
+        /// The key of all encrypted files below the root; nil for plain ones.
         public var key: EncryptionKey?
+        /// A client's encrypted source may become a plain replica here.
         public var allowsPlain = false
+        /// Connections at once, those of clients that have not yet proved who they are included.
         public var connectionsMax = 4096
+        /// Clients at once that have not yet proved who they are.
         public var strangersMax = 64
         /// So long a client may take to prove who it is, and again to say what it wants.
         public var handshakeMilliseconds = 10_000
         /// So long clients may take to end when the server stops.
         public var graceMilliseconds = 10_000
+        /// For the mirrors that clients ask for; keys in it are not used.
         public var mirror = Mirror.Options()
         /// So much each connection may carry, unless its rule says another rate; nil for any.
         public var bytesPerSecond: Int?
         /// Told of clients that come, go and are refused.
         public var onMessage: @Sendable (String) -> Void = { _ in }
 
+        /// - Parameters:
+        ///   - root: must be there when the server starts.
+        ///   - tls: a certificate or a file of shared secrets, or both.
         public init(root: String, tls: TLSSettings) {
             self.root = root
             self.tls = tls

@@ -17,6 +17,7 @@ import SystemCalls
 /// what it does. In NAMES, `*` stands for any letters but `/`, `**` for any letters, `?` for one letter. What no line allows is
 /// not allowed.
 public struct ServerRights: Sendable, Equatable {
+    /// The raw value is how it is written.
     public enum Right: String, Sendable, CaseIterable { case push, pull, force }
 
     struct Rule: Sendable, Equatable {
@@ -63,6 +64,7 @@ public struct ServerRights: Sendable, Equatable {
         }
     }
 
+    /// - Throws: `WireError.badConfiguration`, also where the file cannot be read. What lies beyond a megabyte is not read.
     public static func read(_ path: String) throws -> ServerRights {
         do {
             let descriptor = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK)
@@ -90,6 +92,7 @@ public struct ServerRights: Sendable, Equatable {
         return number << shift
     }
 
+    /// Whether some line allows it; the client's name is what its certificate or its secret says.
     public func allows(_ right: Right, client: String, name: String) -> Bool { rule(right, client, name) != nil }
 
     /// The rate at which a client may do what it is allowed to; nil for any.

@@ -7,20 +7,26 @@ import SystemCalls
 public struct TLSSettings: Sendable {
     /// A certificate of our own with its key, and the authority that must have signed the other side's.
     public struct Certificates: Sendable {
+        /// A path: PEM, with the certificates between it and the authority behind it.
         public var certificate: String
+        /// A path: the key of the certificate, in PEM.
         public var key: String
+        /// A path: certificates in PEM, of which one must have signed the other side's.
         public var authority: String
+        /// Paths; they are read when a connection is made ready, not here.
         public init(certificate: String, key: String, authority: String) {
             (self.certificate, self.key, self.authority) = (certificate, key, authority)
         }
     }
 
+    /// Nil where both sides know a shared secret instead.
     public var certificates: Certificates?
     /// A file of shared secrets, one `NAME:HEX` a line; a client uses the first one.
     public var sharedSecrets: String?
     /// A file of certificates that are not believed any more (`RevocationList`).
     public var revocations: String?
 
+    /// - Parameter certificates: nil only together with a file of shared secrets.
     public init(certificates: Certificates? = nil, sharedSecrets: String? = nil, revocations: String? = nil) {
         (self.certificates, self.sharedSecrets, self.revocations) = (certificates, sharedSecrets, revocations)
     }

@@ -123,6 +123,7 @@ struct WireService {
 
 /// Serving one file over the standard input and output of this process: what `ssh` starts at the other end.
 public enum PipeService {
+    /// What this process does with the file at its path: make it a replica, or send it as a source.
     public enum Direction: Sendable { case receive, send }
 
     /// - Parameter path: the replica to write, or the source to read.

@@ -14,6 +14,7 @@
 /// Every descent checks these along its path, so a damaged tree throws where it is met. There is no loop that a damaged tree
 /// could keep going: a descent ends at `depthMax`, and a scan advances by at least one value a descent.
 public struct BPlusTree<L: Leaf> {
+    /// Where the nodes lie. A tree is valid as long as the version of this memory.
     public let memory: Memory
     /// The root; 0 for a sequence that was never written to.
     public let ref: Int

@@ -11,6 +11,7 @@
 /// `depthMax` levels, a walk meets no more nodes than fit into the file: neither a cycle nor shared children hang a reader.
 @frozen public struct ClusterTree {
     public let memory: Memory
+    /// A cluster leaf where `depth` is 0, else an inner node.
     public let root: Node
     /// Levels above the leaves: 0 where the root is a leaf.
     public let depth: Int
@@ -22,6 +23,9 @@
     /// Levels above the leaves: with 8 bits a level and 8 in the leaf every 64-bit key has a place.
     public static let depthMax = 7
 
+    /// The tree at `ref`, which must be that of a table's slot `tree`.
+    ///
+    /// - Throws: `FormatError` where the root is neither kind of node or the tree is deeper than `depthMax`.
     public init(_ memory: Memory, _ ref: Int) throws {
         self.memory = memory
         root = try memory.node(ref)
@@ -324,11 +328,13 @@
 /// A run of up to 256 objects with ascending keys, and where their values are.
 @frozen public struct ClusterLeaf {
     public let memory: Memory
+    /// Element 0 tells of the keys, element 1 + i is the ref of the column with leaf index i (file-format-2 section 4).
     public let node: Node
     /// The stored keys in general form; not to be used in compact form.
     @usableFromInline let keys: Node
     /// Keys are `offset + stored key`, not `offset + row`.
     public let isGeneral: Bool
+    /// What the inner nodes above have added to the keys on the way down.
     public let offset: UInt64
     /// Number of rows.
     public let count: Int

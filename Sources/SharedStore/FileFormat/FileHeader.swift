@@ -94,6 +94,7 @@ public struct Snapshot: Hashable, Sendable {
 public enum TopSlot {
     /// Slots of the group's top array (file-format-2 section 1).
     public static let names = 0, tables = 1, logicalSize = 2, freePositions = 3, freeLengths = 4, freeVersions = 5
+    /// What a file with versions has more, and from `historyType` on what one with a history has.
     public static let version = 6, historyType = 7, history = 8, historySchema = 9, syncFileIdent = 10, evacuation = 11
     /// How many elements the array may have.
     public static let legalCounts: Set<Int> = [3, 5, 7, 9, 10, 11, 12]

@@ -7,7 +7,9 @@
 /// ```
 /// Checks are made in the order of file-format-1 1.5, first failure wins; nothing in the other slot is looked at.
 public struct FileLayout: Equatable, Sendable {
+    /// All 24 bytes of the header, of both slots.
     public var header: FileHeader
+    /// The top ref stands in a footer at the end of the file (file-format-1 1.3).
     public var isStreaming: Bool
     /// Ref of the top array, 0 for a file without content.
     public var topRef: Int

@@ -1,10 +1,14 @@
 /// What happened to the objects of one table between two versions.
 public struct TableChange: Equatable, Sendable {
+    /// Objects that are there now and were not before.
     public internal(set) var insertions: Set<ObjectKey> = []
+    /// Objects that were there before and are not now; an object that was made and removed in between is in neither set.
     public internal(set) var deletions: Set<ObjectKey> = []
     /// Objects that were there before and still are, with the columns that were assigned or whose collection changed.
     public internal(set) var modifications: [ObjectKey: Set<ColumnKey>] = [:]
+    /// Nothing was made, removed or modified in the end.
     public var isEmpty: Bool { insertions.isEmpty && deletions.isEmpty && modifications.isEmpty }
+    /// No change.
     public init() {}
 
     mutating func create(_ key: ObjectKey) { insertions.insert(key) }
@@ -21,6 +25,7 @@ public struct TableChange: Equatable, Sendable {
 
 /// The net change between two versions: per table the objects, per collection the positions (file-format-3 6.6).
 public struct ChangeSet: Equatable, Sendable {
+    /// By table; of a table that only its schema changed there is no entry.
     public internal(set) var tables: [TableKey: TableChange] = [:]
     /// Only the collections that were asked for.
     public internal(set) var collections: [ChangesetWriter.CollectionIdentity: CollectionChange] = [:]
@@ -28,7 +33,9 @@ public struct ChangeSet: Equatable, Sendable {
     public internal(set) var schemaWasExtended = false
     /// Tables or columns were removed or renamed: a program with a fixed schema cannot follow.
     public internal(set) var schemaWasChanged = false
+    /// No change.
     public init() {}
+    /// Nothing happened that anybody must know, to the schema neither.
     public var isEmpty: Bool {
         tables.values.allSatisfy(\.isEmpty) && collections.values.allSatisfy(\.isEmpty) && !schemaWasExtended && !schemaWasChanged
     }
@@ -39,6 +46,7 @@ public struct ChangeSet: Equatable, Sendable {
 /// Tables are collected all, or those of a filter. A collection is collected when it was registered before parsing begins;
 /// with `collectsAllCollections` every collection that is touched is.
 public struct ChangeCollector {
+    /// What the changesets so far come to; `finish` drops what moved nothing.
     public private(set) var changes = ChangeSet()
     private let tableFilter: Set<TableKey>?
     private let collectsAllCollections: Bool

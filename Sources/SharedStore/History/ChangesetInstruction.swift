@@ -25,7 +25,9 @@ public enum ChangesetInstruction: Equatable, Sendable {
 
 /// A changeset that cannot be parsed: where in its bytes, and why.
 public struct ChangesetError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Bytes from the beginning of the changeset.
     public let offset: Int
+    /// What is wrong there, for people.
     public let reason: String
     public var description: String { "bad changeset at byte \(offset): \(reason)" }
 }

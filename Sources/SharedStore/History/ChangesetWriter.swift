@@ -3,6 +3,7 @@
 /// An index always refers to the state of its collection at that moment, and every changeset selects before it uses: no
 /// selection is carried over from the one before.
 public struct ChangesetWriter {
+    /// The changeset so far, without a selection left over from another one.
     public private(set) var bytes: [UInt8] = []
     private var table: TableKey?
     private var object: (TableKey, ObjectKey)?
@@ -12,10 +13,16 @@ public struct ChangesetWriter {
 
     /// Where a collection stands: table, object, property, and the salts of the Mixed elements that enclose it.
     public struct CollectionIdentity: Hashable, Sendable {
+        /// Of the object that owns the collection.
         public var table: TableKey
+        /// The object in whose property the outermost collection is.
         public var object: ObjectKey
+        /// The property.
         public var column: ColumnKey
+        /// From outside inwards, one for each Mixed element that encloses the collection; none for the collection of the property
+        /// itself.
         public var salts: [Int64]
+        /// No value is checked against a file.
         public init(table: TableKey, object: ObjectKey, column: ColumnKey, salts: [Int64] = []) {
             self.table = table
             self.object = object
@@ -36,12 +43,16 @@ public struct ChangesetWriter {
         for i in fresh.indices { fresh[i] = -1 }
     }
 
+    /// Nothing was written since the last transaction began.
     public var isEmpty: Bool { bytes.isEmpty }
 
     // MARK: Schema
 
+    /// A class was added, by the key that it was given.
     public mutating func insertTable(_ key: TableKey) { schema(ChangesetOpcode.insertTable, key) }
+    /// A class was removed, and its objects with it.
     public mutating func eraseTable(_ key: TableKey) { schema(ChangesetOpcode.eraseTable, key) }
+    /// The name changed; the changeset does not say to what.
     public mutating func renameTable(_ key: TableKey) { schema(ChangesetOpcode.renameTable, key) }
 
     private mutating func schema(_ opcode: UInt8, _ key: TableKey) {
@@ -52,12 +63,15 @@ public struct ChangesetWriter {
         encode(Int64(key.rawValue))
     }
 
+    /// A property was added; the key says its type.
     public mutating func insertColumn(_ column: ColumnKey, in table: TableKey) {
         columnChange(ChangesetOpcode.insertColumn, column, table)
     }
+    /// A property was removed with all its values.
     public mutating func eraseColumn(_ column: ColumnKey, in table: TableKey) {
         columnChange(ChangesetOpcode.eraseColumn, column, table)
     }
+    /// The name changed; the changeset does not say to what.
     public mutating func renameColumn(_ column: ColumnKey, in table: TableKey) {
         columnChange(ChangesetOpcode.renameColumn, column, table)
     }
@@ -68,6 +82,8 @@ public struct ChangesetWriter {
         encode(column.rawValue)
     }
 
+    /// A Mixed property links to objects of `target` for the first time: `target` has a column of backlinks more (file-format-3
+    /// 6.2).
     public mutating func typedLinkChange(_ column: ColumnKey, in table: TableKey, to target: TableKey) {
         select(table)
         bytes.append(ChangesetOpcode.typedLinkChange)
@@ -88,6 +104,7 @@ public struct ChangesetWriter {
         fresh[table.slot] = key.rawValue
     }
 
+    /// Its collections end with it, without instructions of their own.
     public mutating func removeObject(_ key: ObjectKey, in table: TableKey) {
         select(table)
         bytes.append(ChangesetOpcode.removeObject)
@@ -106,15 +123,21 @@ public struct ChangesetWriter {
 
     // MARK: Collections
 
+    /// An element that is at `index` now.
     public mutating func collectionInsert(_ index: Int, _ identity: CollectionIdentity) {
         change(ChangesetOpcode.collectionInsert, identity, index)
     }
+    /// The element at `index` was replaced.
     public mutating func collectionSet(_ index: Int, _ identity: CollectionIdentity) {
         change(ChangesetOpcode.collectionSet, identity, index)
     }
+    /// The element that was at `index`.
     public mutating func collectionErase(_ index: Int, _ identity: CollectionIdentity) {
         change(ChangesetOpcode.collectionErase, identity, index)
     }
+    /// All elements.
+    ///
+    /// - Parameter oldCount: how many there were.
     public mutating func collectionClear(oldCount: Int, _ identity: CollectionIdentity) {
         change(ChangesetOpcode.collectionClear, identity, oldCount)
     }

@@ -1,10 +1,14 @@
 /// The net change of one ordered collection, built step by step from the edits of a changeset (file-format-3 6.6).
 public struct CollectionChange: Equatable, Sendable {
+    /// An element that kept its value and changed its place.
     public struct Move: Equatable, Sendable {
         /// Position in the old collection; also among the deletions.
         public var from: Int
         /// Position in the new collection; also among the insertions.
         public var to: Int
+        /// - Parameters:
+        ///   - from: position in the old collection.
+        ///   - to: position in the new collection.
         public init(from: Int, to: Int) {
             self.from = from
             self.to = to
@@ -17,6 +21,7 @@ public struct CollectionChange: Equatable, Sendable {
     public internal(set) var insertions = PositionSet()
     /// Positions in the new collection; those that are insertions as well do not count as modified.
     public internal(set) var modifications = PositionSet()
+    /// Elements whose new place does not follow from the insertions and deletions around them.
     public internal(set) var moves: [Move] = []
     /// Emptied by one operation and not filled since.
     public internal(set) var wasCleared = false
@@ -25,8 +30,10 @@ public struct CollectionChange: Equatable, Sendable {
     /// Salts of elements below which something changed; which positions they have is known at the end only.
     public internal(set) var modifiedSalts: Set<Int64> = []
 
+    /// No change.
     public init() {}
 
+    /// Nothing happened to the collection, its elements and its owner.
     public var isEmpty: Bool {
         deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && moves.isEmpty && modifiedSalts.isEmpty && !wasCleared
             && !ownerWasDeleted
@@ -75,6 +82,7 @@ public struct CollectionChange: Equatable, Sendable {
 
     // MARK: Edits
 
+    /// An element came; it has position `index` now.
     public mutating func insert(_ index: Int) {
         wasCleared = false
         insertions.insertAt(index)
@@ -82,8 +90,10 @@ public struct CollectionChange: Equatable, Sendable {
         for i in moves.indices where moves[i].to >= index { moves[i].to += 1 }
     }
 
+    /// The element at `index` has another value now.
     public mutating func set(_ index: Int) { modifications.add(index) }
 
+    /// The element went that was at `index` until now.
     public mutating func erase(_ index: Int) {
         modifications.eraseAt(index)
         moves.removeAll { $0.to == index }
@@ -91,6 +101,9 @@ public struct CollectionChange: Equatable, Sendable {
         if let old = insertions.eraseOrUnshift(index) { deletions.addShifted(old) }
     }
 
+    /// All elements went.
+    ///
+    /// - Parameter oldCount: how many there were just before.
     public mutating func clear(oldCount: Int) {
         let original = max(0, oldCount &+ deletions.count &- insertions.count)
         deletions = PositionSet(0..<original)
@@ -101,6 +114,7 @@ public struct CollectionChange: Equatable, Sendable {
         wasCleared = true
     }
 
+    /// An element changed its place: `to` is its position after it was taken out at `from`. A modified element stays so.
     public mutating func move(from: Int, to: Int) {
         let isModified = modifications.contains(from)
         let earlier = moves.firstIndex { $0.to == from }.map { moves.remove(at: $0) }

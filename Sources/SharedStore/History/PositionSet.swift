@@ -4,13 +4,20 @@ public struct PositionSet: Equatable, Sendable, Sequence, ExpressibleByArrayLite
     /// Ascending, not touching, none empty.
     public private(set) var ranges: [Range<Int>] = []
 
+    /// No positions.
     public init() {}
+    /// All positions of a range.
     public init(_ range: Range<Int>) { if !range.isEmpty { ranges = [range] } }
+    /// In any order.
     public init(arrayLiteral elements: Int...) { self.init(elements) }
+    /// In any order; one that comes twice counts once.
     public init(_ positions: some Sequence<Int>) { for p in positions { add(p) } }
 
+    /// No position is a member.
     public var isEmpty: Bool { ranges.isEmpty }
+    /// Members, not ranges: takes a step for each range.
     public var count: Int { ranges.reduce(0) { $0 + $1.count } }
+    /// Ascending.
     public func makeIterator() -> AnyIterator<Int> {
         var outer = ranges.makeIterator()
         var inner: Range<Int>.Iterator?
@@ -22,6 +29,7 @@ public struct PositionSet: Equatable, Sendable, Sequence, ExpressibleByArrayLite
             }
         }
     }
+    /// The largest position; nil where there is none.
     public var last: Int? { ranges.last.map { $0.upperBound - 1 } }
 
     /// Index of the first range that ends behind `position`.
@@ -34,6 +42,7 @@ public struct PositionSet: Equatable, Sendable, Sequence, ExpressibleByArrayLite
         return low
     }
 
+    /// By bisection of the ranges.
     public func contains(_ position: Int) -> Bool {
         let i = firstRange(endingBehind: position)
         return i < ranges.count && ranges[i].lowerBound <= position
@@ -49,6 +58,7 @@ public struct PositionSet: Equatable, Sendable, Sequence, ExpressibleByArrayLite
         return n
     }
 
+    /// No effect where it is a member.
     public mutating func add(_ position: Int) {
         let i = firstRange(endingBehind: position)
         if i < ranges.count && ranges[i].lowerBound <= position { return }
@@ -64,6 +74,7 @@ public struct PositionSet: Equatable, Sendable, Sequence, ExpressibleByArrayLite
         }
     }
 
+    /// No effect where it is no member; what follows keeps its position.
     public mutating func remove(_ position: Int) {
         let i = firstRange(endingBehind: position)
         guard i < ranges.count, ranges[i].lowerBound <= position else { return }
@@ -74,7 +85,9 @@ public struct PositionSet: Equatable, Sendable, Sequence, ExpressibleByArrayLite
         ranges.replaceSubrange(i...i, with: parts)
     }
 
+    /// Members of either set.
     public mutating func formUnion(_ other: PositionSet) { for p in other { add(p) } }
+    /// Members of this set that are none of the other.
     public func subtracting(_ other: PositionSet) -> PositionSet { PositionSet(filter { !other.contains($0) }) }
 
     /// The absolute position of the `position`-th place that is not a member.

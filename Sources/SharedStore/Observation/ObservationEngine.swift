@@ -56,6 +56,7 @@ public final class ObservationEngine {
     /// How deep deliveries are nested in each other.
     private var depth = 0
 
+    /// An engine that nobody observes with.
     public init() {}
 
     /// Nobody observes.

@@ -6,8 +6,10 @@ public struct ObservedChange: Sendable {
     /// The first call of a callback. It tells of changes where the observer began at an older version than the one that is
     /// delivered.
     public internal(set) var isInitial = false
+    /// By kind of what is observed: positions, keys, an object or sections.
     public internal(set) var content = Content.none
 
+    /// What changed since the callback was called last.
     public enum Content: Sendable {
         case none
         /// Positions in a collection or a result.
@@ -20,14 +22,18 @@ public struct ObservedChange: Sendable {
 
     /// What happened to the entries of a dictionary.
     public struct KeyChange: Equatable, Sendable {
+        /// Keys that were there before and are not now.
         public internal(set) var deletions: [String] = []
+        /// Keys that are there now and were not.
         public internal(set) var insertions: [String] = []
+        /// Keys that were there before and have another value now.
         public internal(set) var modifications: [String] = []
         /// Emptied by one operation and not filled since.
         public internal(set) var wasCleared = false
         /// The object or the Mixed value that held the dictionary is gone.
         public internal(set) var ownerWasDeleted = false
 
+        /// No entry changed, and the dictionary is where it was.
         public var isEmpty: Bool {
             deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && !wasCleared && !ownerWasDeleted
         }
@@ -35,6 +41,7 @@ public struct ObservedChange: Sendable {
 
     /// What happened to one object.
     public struct ObjectChange: Sendable {
+        /// The object is gone; nothing follows after this.
         public internal(set) var wasDeleted = false
         /// Properties of the object that were assigned, or through which something changed that a key path names.
         public internal(set) var properties: Set<ObservedKeyPath.Step> = []
@@ -43,6 +50,7 @@ public struct ObservedChange: Sendable {
         /// What the properties were before, as far as others changed them; none for collections and for changes of our own.
         public internal(set) var oldValues: [ColumnKey: Mixed] = [:]
 
+        /// It is there, and no property that counts has changed.
         public var isEmpty: Bool { !wasDeleted && properties.isEmpty }
     }
 

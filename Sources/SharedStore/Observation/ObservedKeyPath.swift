@@ -9,6 +9,7 @@ public struct ObservedKeyPath: Hashable, Sendable {
         /// Of linking objects the class where the links come from.
         public var origin: TableKey?
 
+        /// - Parameter origin: for linking objects only, the class of `column`.
         public init(table: TableKey, column: ColumnKey, origin: TableKey? = nil) {
             self.table = table
             self.column = column
@@ -16,8 +17,10 @@ public struct ObservedKeyPath: Hashable, Sendable {
         }
     }
 
+    /// From the observed class on; none for a path that leads nowhere.
     public var steps: [Step]
 
+    /// The steps are not checked against a schema: each must begin at the class to which the one before leads.
     public init(steps: [Step]) { self.steps = steps }
 
     /// Reads names separated by dots. An empty text is a path that leads nowhere: nothing is heard by it.

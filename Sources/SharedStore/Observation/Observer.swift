@@ -11,6 +11,7 @@ public class Observer {
         fileprivate(set) var pending = ObservedChange.Content.none
         /// What a result's sections were at the last call.
         fileprivate var sections = Sections()
+        /// False after `cancel`; what was pending then is never told.
         public private(set) var isActive = true
         fileprivate weak var observer: Observer?
 

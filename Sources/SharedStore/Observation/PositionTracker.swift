@@ -206,6 +206,8 @@ public struct ObservedObjects {
     /// Told of the objects of the new version, where they were not asked for by `evaluate`.
     public var adopt: (([ObjectKey]) -> Void)?
 
+    /// - Parameter evaluate: called again at each version in which something changed on which the result depends; what it throws
+    ///   comes out of the engine's step.
     public init(
         table: TableKey, dependencies: QueryDependencies, collection: ChangesetWriter.CollectionIdentity? = nil,
         evaluate: @escaping (Group) throws -> [ObjectKey]?
@@ -444,10 +446,12 @@ extension [ObjectKey] {
 
 /// A view of a collection of values: sorted, filtered, or only the first of equal ones.
 public struct ObservedValues {
+    /// The collection that is looked at.
     public var collection: ChangesetWriter.CollectionIdentity
     /// The positions of the values in the collection, in the order of the view; nil where the collection is gone.
     public var evaluate: (Group) throws -> [Int]?
 
+    /// - Parameter evaluate: called again at each version in which the collection changed.
     public init(collection: ChangesetWriter.CollectionIdentity, evaluate: @escaping (Group) throws -> [Int]?) {
         self.collection = collection
         self.evaluate = evaluate

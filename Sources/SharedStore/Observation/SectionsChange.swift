@@ -2,9 +2,12 @@
 public struct SectionsChange: Sendable {
     /// An element by its section and its index there.
     public struct Place: Hashable, Comparable, Sendable {
+        /// Among the sections of one state, from 0.
         public var section: Int
+        /// Within the section, from 0.
         public var index: Int
 
+        /// Neither number is checked against a result.
         public init(section: Int, index: Int) {
             self.section = section
             self.index = index
@@ -25,8 +28,10 @@ public struct SectionsChange: Sendable {
     public internal(set) var insertedSections: [Int] = []
     /// The sections before and now.
     public internal(set) var old = Sections()
+    /// The sections after the change.
     public internal(set) var new = Sections()
 
+    /// No section came, went or has another content.
     public var isEmpty: Bool {
         deletions.isEmpty && insertions.isEmpty && modifications.isEmpty && deletedSections.isEmpty && insertedSections.isEmpty
     }
@@ -52,6 +57,7 @@ public struct SectionsChange: Sendable {
 /// The sections of one state: they stand in the order in which their keys are first met.
 public struct Sections: @unchecked Sendable {
     // Sendable: keys are plain values.
+    /// In the order of the sections.
     public private(set) var keys: [AnyHashable] = []
     private var positions: [AnyHashable: Int] = [:]
     /// For each element of the result the place where it stands.
@@ -78,6 +84,7 @@ public struct Sections: @unchecked Sendable {
         }
     }
 
+    /// The number of the section with the key; nil where no element has that key.
     public func position(of key: AnyHashable) -> Int? { positions[key] }
 }
 

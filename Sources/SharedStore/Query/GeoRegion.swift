@@ -4,6 +4,7 @@ public struct GeoPoint: Hashable, Sendable {
     public var longitude: Double
     /// North of the equator, -90...90.
     public var latitude: Double
+    /// The ranges are checked where a query is made with a region of such points.
     public init(longitude: Double, latitude: Double) {
         self.longitude = longitude
         self.latitude = latitude

@@ -7,11 +7,12 @@ public struct QueryDependencies: Hashable, Sendable {
     /// Whether an object is in the result depends on nothing but its own properties, and the result is in the order of keys.
     public internal(set) var isFilter = true
 
+    /// - Parameter tables: the class that is asked about among them.
     public init(tables: Set<TableKey>) { self.tables = tables }
 }
 
 extension Query {
-    /// What the result depends on.
+    /// The classes whose objects, links or primary keys can change what is found or its order.
     public var dependencies: QueryDependencies {
         var found = QueryDependencies(tables: [table])
         found.add(predicate)

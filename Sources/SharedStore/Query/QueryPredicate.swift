@@ -18,24 +18,33 @@ public indirect enum QueryPredicate: Sendable {
 
 /// Two values, or two lists of values, and how they are compared.
 public struct QueryComparison: Sendable {
+    /// What is compared, as far as the type of the other side allows it.
     public var left: QueryOperand
     /// Never `isIn`, `between`, `text` or `geoWithin`.
     public var operation: QuerySyntax.Operator
+    /// Of case and accents; for strings only.
     public var options: QuerySyntax.Options
+    /// What it is compared with.
     public var right: QueryOperand
+    /// How many of the values on the left must match one on the right; `any` where there is one value.
     public var leftQuantifier: QuerySyntax.Quantifier
+    /// The same for the right side.
     public var rightQuantifier: QuerySyntax.Quantifier
     /// Both sides are lists that are compared as a whole: as many values, and each pair in order.
     public var comparesWhole: Bool
     /// The values of a side are a list, however many there are; else there is one, or none where a map is empty.
     public var isLeftList: Bool
+    /// The same for the right side.
     public var isRightList: Bool
+    /// What the kinds of the two sides change in the comparison.
     public var rules: ComparisonRules
 }
 
 /// Where the meaning of a comparison depends on what is compared, not only on the two values (query-language 5 and 8).
 public struct ComparisonRules: OptionSet, Hashable, Sendable {
+    /// One bit a rule.
     public let rawValue: Int
+    /// Bits that stand for no rule have no effect.
     public init(rawValue: Int) { self.rawValue = rawValue }
     /// Null is below every string: a String property of the class itself against a constant.
     public static let nullBelowStrings = ComparisonRules(rawValue: 1)
@@ -49,21 +58,30 @@ public struct ComparisonRules: OptionSet, Hashable, Sendable {
     public static let emptyMatches = ComparisonRules(rawValue: 16)
 }
 
+/// `operand BETWEEN {low, high}`: both bounds belong to it.
 public struct QueryBetween: Sendable {
+    /// What is compared with the bounds.
     public var operand: QueryOperand
+    /// The lower bound.
     public var low: QueryConstant
+    /// How an operand is compared with `low`.
     public var lowRules: ComparisonRules
+    /// The upper bound.
     public var high: QueryConstant
+    /// How an operand is compared with `high`.
     public var highRules: ComparisonRules
+    /// How many of the operand's values must lie within.
     public var quantifier: QuerySyntax.Quantifier
 }
 
+/// What stands on one side of a comparison and does not depend on the object.
 public enum QueryConstant: Hashable, Sendable {
     case value(Mixed)
     /// The object with that primary key, null where there is none when the query runs.
     case object(TableKey, primaryKey: Mixed)
 }
 
+/// What stands on one side of a comparison.
 public indirect enum QueryOperand: Sendable {
     case constant(QueryConstant)
     case constants([QueryConstant])
@@ -75,6 +93,7 @@ public indirect enum QueryOperand: Sendable {
 
 /// From an object to values: links to follow, then what to read of the objects they lead to.
 public struct QueryPath: Sendable {
+    /// Which elements of a collection are meant; `keys` are the keys of a map in place of its values.
     public enum Element: Hashable, Sendable {
         case all
         case position(Int)
@@ -82,7 +101,9 @@ public struct QueryPath: Sendable {
         case key(String)
         case keys
     }
+    /// A property that is followed to the objects it leads to.
     public struct Hop: Hashable, Sendable {
+        /// Of the class to which the hop before has led.
         public var property: QueryProperty
         /// `all`, or one element of a list or map.
         public var element: Element = .all
@@ -97,6 +118,7 @@ public struct QueryPath: Sendable {
         case key(String)
         case keys
     }
+    /// What is read of the objects where the hops end.
     public enum End: Hashable, Sendable {
         /// The objects themselves.
         case objects
@@ -122,10 +144,14 @@ public struct QueryPath: Sendable {
     public var scope: Int
     /// The class where the path begins.
     public var table: TableKey
+    /// In the order in which they are followed; none for a property of the class itself.
     public var hops: [Hop] = []
+    /// What is read where the last hop leads.
     public var end: End = .objects
+    /// What is computed of it, once for each object that the query looks at.
     public var operation: Operation = .none
 
+    /// A path to the object itself; add hops and an end.
     public init(scope: Int, table: TableKey) {
         self.scope = scope
         self.table = table
@@ -146,12 +172,19 @@ public struct QueryPath: Sendable {
 
 /// Types of AnyRealmValue as bits, for `@type` (query-language 10).
 public struct ValueTypes: OptionSet, Hashable, Sendable {
+    /// One bit a type; not the numbers that types have in a file.
     public let rawValue: Int64
+    /// Bits that stand for no type match nothing.
     public init(rawValue: Int64) { self.rawValue = rawValue }
+    /// A missing value; integers; truth values.
     public static let null = ValueTypes(rawValue: 1), int = ValueTypes(rawValue: 2), bool = ValueTypes(rawValue: 4)
+    /// Numbers in binary with 32 and 64 bits, and in decimal with 128.
     public static let float = ValueTypes(rawValue: 8), double = ValueTypes(rawValue: 16), decimal = ValueTypes(rawValue: 32)
+    /// Text, data, points in time.
     public static let string = ValueTypes(rawValue: 64), binary = ValueTypes(rawValue: 128), timestamp = ValueTypes(rawValue: 256)
+    /// Identifiers of 12 and 16 bytes; links to objects.
     public static let objectId = ValueTypes(rawValue: 512), uuid = ValueTypes(rawValue: 1024), link = ValueTypes(rawValue: 2048)
+    /// Collections within an AnyRealmValue.
     public static let list = ValueTypes(rawValue: 4096), dictionary = ValueTypes(rawValue: 8192)
     static let numeric: ValueTypes = [.int, .float, .double, .decimal]
 

@@ -4,9 +4,11 @@
 /// `Query.init(syntax:class:schema:)`, which checks names and types like those of a text. `offset` is the place in the text for
 /// messages; 0 where there is no text.
 public struct QuerySyntax: Sendable {
+    /// What an object must fulfil. Names in it are as written.
     public var predicate: Predicate
     /// SORT, DISTINCT and LIMIT as written; applied left to right.
     public var orderings: [Ordering]
+    /// Nothing is checked; `Query.init(syntax:class:schema:)` does that.
     public init(_ predicate: Predicate, orderings: [Ordering] = []) {
         self.predicate = predicate
         self.orderings = orderings
@@ -18,6 +20,7 @@ public struct QuerySyntax: Sendable {
         self = try QueryParser.parse(text, arguments: arguments)
     }
 
+    /// A condition. `always` is TRUEPREDICATE or FALSEPREDICATE.
     public indirect enum Predicate: Sendable {
         case always(Bool)
         case not(Predicate)
@@ -35,6 +38,7 @@ public struct QuerySyntax: Sendable {
         }
     }
 
+    /// The raw value is how messages name the operator.
     public enum Operator: String, Sendable, CaseIterable {
         case equal = "==", notEqual = "!=", less = "<", lessOrEqual = "<=", greater = ">", greaterOrEqual = ">="
         case beginsWith = "BEGINSWITH", endsWith = "ENDSWITH", contains = "CONTAINS", like = "LIKE"
@@ -47,6 +51,7 @@ public struct QuerySyntax: Sendable {
             default: false
             }
         }
+        /// Operators that need an order of values.
         public var isOrder: Bool {
             switch self {
             case .less, .lessOrEqual, .greater, .greaterOrEqual: true
@@ -67,7 +72,9 @@ public struct QuerySyntax: Sendable {
 
     /// `[c]` and `[d]` behind an operator.
     public struct Options: OptionSet, Hashable, Sendable {
+        /// One bit an option.
         public let rawValue: Int
+        /// Bits that stand for no option have no effect.
         public init(rawValue: Int) { self.rawValue = rawValue }
         /// ASCII and Latin-1 letters are equal in both cases; with `diacriticInsensitive` letters of all scripts (query-language
         /// 5).
@@ -76,15 +83,22 @@ public struct QuerySyntax: Sendable {
         public static let diacriticInsensitive = Options(rawValue: 2)
     }
 
+    /// How many of a collection's values must match: at least one, every one (true of none), none.
     public enum Quantifier: String, Sendable { case any = "ANY", all = "ALL", none = "NONE" }
 
+    /// Two expressions and an operator; whether their types fit is found out by `Query`.
     public struct Comparison: Sendable {
+        /// Left of the operator.
         public var left: Expression
+        /// Any of the operators, also those of the kind of `IN`.
         public var operation: Operator
+        /// Written behind the operator.
         public var options: Options
+        /// Right of the operator.
         public var right: Expression
         /// Place of the operator.
         public var offset: Int
+        /// - Parameter offset: of the operator, in bytes; 0 where there is no text.
         public init(_ left: Expression, _ operation: Operator, _ right: Expression, options: Options = [], offset: Int = 0) {
             self.left = left
             self.operation = operation
@@ -94,8 +108,10 @@ public struct QuerySyntax: Sendable {
         }
     }
 
+    /// The raw value is how it is written.
     public enum Arithmetic: String, Sendable { case add = "+", subtract = "-", multiply = "*", divide = "/" }
 
+    /// What stands on one side of an operator.
     public indirect enum Expression: Sendable {
         case literal(Literal)
         /// `{1, 2, 3}`, with an optional quantifier before it.
@@ -107,6 +123,7 @@ public struct QuerySyntax: Sendable {
         case subquery(Subquery)
         case region(GeoRegion, offset: Int)
 
+        /// Where it begins in the text; 0 where there is no text.
         public var offset: Int {
             switch self {
             case .literal(let literal), .quantified(let literal, _): literal.offset
@@ -119,6 +136,7 @@ public struct QuerySyntax: Sendable {
 
     /// A constant as written. Numbers keep their text: what they mean depends on what they are compared with.
     public struct Literal: Sendable {
+        /// The kinds of constants that can be written.
         public indirect enum Value: Sendable {
             case null
             case bool(Bool)
@@ -138,16 +156,20 @@ public struct QuerySyntax: Sendable {
             case object(className: String, key: Literal)
             case argument(QueryArgument)
         }
+        /// As written, or as the argument was given.
         public var value: Value
         /// The argument came by `%@` or its like, which is the notation of the Swift front end: its rules go before those of
         /// query strings where the two disagree (query-language 12).
         public var isPlaceholder: Bool
+        /// In bytes; 0 where there is no text.
         public var offset: Int
+        /// - Parameter offset: 0 where there is no text.
         public init(_ value: Value, isPlaceholder: Bool = false, offset: Int = 0) {
             self.value = value
             self.isPlaceholder = isPlaceholder
             self.offset = offset
         }
+        /// It came as an argument and is not written in the text.
         public var isArgument: Bool {
             if case .argument = value { return true }
             return false
@@ -156,6 +178,7 @@ public struct QuerySyntax: Sendable {
 
     /// A key path: steps, then at most one operator.
     public struct Path: Sendable {
+        /// What stands in brackets.
         public enum Index: Sendable {
             case position(Int)
             case first, last, size
@@ -163,6 +186,7 @@ public struct QuerySyntax: Sendable {
             case any
             case key(String)
         }
+        /// One part of a path.
         public enum Step: Sendable {
             /// A property, or the key of a map.
             case name(String)
@@ -178,16 +202,23 @@ public struct QuerySyntax: Sendable {
                 return false
             }
         }
+        /// The raw value is how it is written.
         public enum Aggregate: String, Sendable { case min = "@min", max = "@max", sum = "@sum", average = "@avg" }
+        /// The operator at the end of a path.
         public enum Postfix: Sendable {
             case count, type
             /// An aggregate of a collection of values, or of the named property of a collection of objects.
             case aggregate(Aggregate, property: String?)
         }
+        /// Written before the path; nil where there is none, which means `any`.
         public var quantifier: Quantifier?
+        /// From the class of the query, or from the variable of a subquery, on.
         public var steps: [Step]
+        /// Nil for the value itself.
         public var postfix: Postfix?
+        /// In bytes; 0 where there is no text.
         public var offset: Int
+        /// - Parameter offset: 0 where there is no text.
         public init(_ steps: [Step], postfix: Postfix? = nil, quantifier: Quantifier? = nil, offset: Int = 0) {
             self.steps = steps
             self.postfix = postfix
@@ -200,11 +231,15 @@ public struct QuerySyntax: Sendable {
 
     /// `SUBQUERY(path, $variable, predicate).@count`
     public struct Subquery: Sendable {
+        /// To the collection of objects that is counted.
         public var path: Path
         /// With its `$`.
         public var variable: String
+        /// Asked of each object, which it names by the variable.
         public var predicate: Predicate
+        /// In bytes; 0 where there is no text.
         public var offset: Int
+        /// - Parameter variable: with its `$`.
         public init(_ path: Path, variable: String, _ predicate: Predicate, offset: Int = 0) {
             self.path = path
             self.variable = variable
@@ -213,14 +248,19 @@ public struct QuerySyntax: Sendable {
         }
     }
 
+    /// SORT, DISTINCT or LIMIT.
     public enum Ordering: Sendable {
         case sort([SortKey])
         case distinct([Path])
         case limit(Int)
     }
+    /// One of the keys of SORT.
     public struct SortKey: Sendable {
+        /// From the object to the value that is compared.
         public var path: Path
+        /// False for DESC.
         public var isAscending: Bool
+        /// - Parameter ascending: nulls come first then.
         public init(_ path: Path, ascending: Bool = true) {
             self.path = path
             isAscending = ascending

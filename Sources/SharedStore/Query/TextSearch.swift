@@ -4,8 +4,11 @@
 /// Unlike `FullTextQuery` it takes the texts of the language as they come: a part without letters finds nothing, `-` alone means
 /// nothing.
 public struct TextSearch: Hashable, Sendable {
+    /// Words that must be there, in the form in which the index holds them (file-format-2 7.10).
     public private(set) var words: Set<[UInt8]> = []
+    /// Beginnings of words; each must be that of at least one.
     public private(set) var prefixes: Set<[UInt8]> = []
+    /// Words that must not be there.
     public private(set) var excluded: Set<[UInt8]> = []
     /// A wanted part has no letters that the index knows: nothing is found.
     public private(set) var findsNothing = false

@@ -7,6 +7,7 @@
 /// Invariants: `[arenaStart, arenaLimit)` is backed by writable memory; every block is a multiple of 8 bytes;
 /// `released` holds disjoint extents of the file, none of which the running transaction may use.
 public final class Arena {
+    /// The handle through which both the file and the arena are read.
     public let memory: Memory
     /// Bytes of the span that may be handed out in all.
     private let end: Int
@@ -35,6 +36,10 @@ public final class Arena {
     private let counters: UnsafeMutablePointer<Counters>
     let movedLists = MovedLists()
 
+    /// - Parameters:
+    ///   - memory: its state says where the arena begins.
+    ///   - end: the first byte that may not be handed out, from the start of the span.
+    ///   - commit: makes the memory below a ref writable, or throws.
     public init(memory: Memory, end: Int, commit: @escaping (Int) throws -> Void) {
         self.memory = memory
         self.end = end

@@ -24,6 +24,7 @@ import SystemCalls
 ///
 /// Not thread-safe: it belongs to the holder of the write mutex.
 public final class Committer {
+    /// The file that is written; its span must outlive the committer.
     public let file: DatabaseFile
     private let space = FreeSpace()
     private let writer = NodeWriter()
@@ -40,6 +41,7 @@ public final class Committer {
     @exclusivity(unchecked) private var isHistoryHeld = false
     @exclusivity(unchecked) private var prepared: Snapshot?
 
+    /// For all commits of a process to this file: what is known of free space is kept from one to the next.
     public init(file: DatabaseFile) { self.file = file }
 
     deinit {

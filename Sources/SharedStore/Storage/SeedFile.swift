@@ -52,6 +52,7 @@ public final class SeedDraft {
     public let path: String
     /// Where it is now.
     public let temporaryPath: String
+    /// Bytes that were appended since the beginning, or since `empty`.
     public private(set) var byteCount = 0
     private let descriptor: SystemCalls.Descriptor
     private var isOver = false
@@ -68,6 +69,9 @@ public final class SeedDraft {
         if !isOver { try? SystemCalls.unlink(temporaryPath) }
     }
 
+    /// Adds to the end; durable only with `place` or `replace`.
+    ///
+    /// - Throws: `SystemError`; the bytes may be there in part then, and the draft is of no use any more.
     public func append(_ bytes: UnsafeRawBufferPointer) throws {
         try SystemCalls.write(descriptor, bytes, at: byteCount, path: temporaryPath)
         byteCount += bytes.count

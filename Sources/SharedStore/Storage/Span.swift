@@ -4,6 +4,7 @@ import SystemCalls
 
 /// There is not enough address space to map a file (`ulimit -v`, or too many mappings); nothing was changed.
 public struct AddressSpaceError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The file that was to be mapped.
     public let path: String
     /// The smallest number of bytes that was tried.
     public let byteCount: Int
@@ -28,6 +29,7 @@ public struct AddressSpaceError: Error, Equatable, Sendable, CustomStringConvert
 /// Invariants: `base`, `fileLength` and `length` are multiples of the page size; `[arena start, writableEnd)` is writable.
 public final class Span: @unchecked Sendable {
     // Sendable: immutable but for `writableEnd`, which the one write transaction of the file changes.
+    /// The address of byte 0 of the file.
     public let base: UnsafeMutableRawPointer
     /// Bytes at the front in which the file is visible; also the first ref of the arena.
     public let fileLength: Int

@@ -26,6 +26,7 @@ public struct StreamingCopy: Sendable {
     /// The format of the source.
     public var format: UInt8
 
+    /// - Parameter format: of the source; the copy keeps it.
     public init(
         version: UInt64?, keepsHistory: Bool, keepsSyncFileIdent: Bool = false, syncs: Bool = true,
         format: UInt8 = FileHeader.currentFormat

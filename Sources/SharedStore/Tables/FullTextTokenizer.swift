@@ -76,6 +76,7 @@ public enum FullTextTokenizer {
 
 /// A full-text search that cannot be carried out, with what is wrong with its text.
 public struct FullTextQueryError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Names the part of the text at fault and what to write instead.
     public let reason: String
     public var description: String { "full-text search: \(reason)" }
 }
@@ -84,10 +85,15 @@ public struct FullTextQueryError: Error, Equatable, Sendable, CustomStringConver
 ///
 /// The text is cut at white space: `word`, `-word`, `wor*`. Each piece must give exactly one word (file-format-2 7.10).
 public struct FullTextQuery: Equatable, Sendable {
+    /// Words that must be there, in the form in which the index holds them.
     public private(set) var included: Set<[UInt8]> = []
+    /// Beginnings of words; each must be that of at least one.
     public private(set) var prefixes: Set<[UInt8]> = []
+    /// Words that must not be there.
     public private(set) var excluded: Set<[UInt8]> = []
 
+    /// - Throws: `FullTextQueryError` where a piece gives no word or several, excludes the beginning of a word, or is wanted and
+    ///   excluded; also where there is no word at all.
     public init(_ text: String) throws {
         for piece in text.utf8.split(whereSeparator: { $0 == 32 || $0 >= 9 && $0 <= 13 }) {
             let isExcluded = piece.first == UInt8(ascii: "-"), isPrefix = piece.last == UInt8(ascii: "*")

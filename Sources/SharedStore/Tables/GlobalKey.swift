@@ -4,9 +4,12 @@ import COpenSSL
 ///
 /// In formats before 22 the object's key in the file was usually `hashedLocalKey`; today it names tombstones.
 public struct GlobalKey: Hashable, Sendable {
+    /// Of a digest the bytes 8 to 15, little-endian; of an integer 0.
     public var high: UInt64
+    /// Of a digest the bytes 0 to 7; of an integer its bits.
     public var low: UInt64
 
+    /// The halves as they stand in a collision map.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low

@@ -2,7 +2,9 @@
 public enum TableSlot {
     /// Slots of the table's top array (file-format-2 section 2).
     public static let spec = 0, tree = 2, key = 3, indexes = 4, columnKeySequence = 5, contentVersion = 6
+    /// What belongs to links, keys and the primary key.
     public static let oppositeTables = 7, oppositeColumns = 8, objectSequence = 9, collisions = 10, primaryKey = 11
+    /// What today's tables have and older ones may lack.
     public static let flags = 12, tombstones = 13
     /// Slots of a table made today; tables of older files may lack the last two.
     public static let count = 14

@@ -81,18 +81,22 @@ extension Decimal128Bits {
 
     // MARK: Arithmetic
 
+    /// Rounded to 34 digits, half to even, as IEEE 754-2008 says; infinity and NaN where that has them, never a trap.
     public static func + (a: Decimal128Bits, b: Decimal128Bits) -> Decimal128Bits {
         var status: UInt32 = 0
         return Decimal128Bits(__bid128_add(a.bid, b.bid, roundToNearest, &status))
     }
+    /// Rounded like a sum.
     public static func - (a: Decimal128Bits, b: Decimal128Bits) -> Decimal128Bits {
         var status: UInt32 = 0
         return Decimal128Bits(__bid128_sub(a.bid, b.bid, roundToNearest, &status))
     }
+    /// Rounded like a sum; infinity where the exponent does not suffice.
     public static func * (a: Decimal128Bits, b: Decimal128Bits) -> Decimal128Bits {
         var status: UInt32 = 0
         return Decimal128Bits(__bid128_mul(a.bid, b.bid, roundToNearest, &status))
     }
+    /// Rounded like a sum; infinity or NaN for a division by 0.
     public static func / (a: Decimal128Bits, b: Decimal128Bits) -> Decimal128Bits {
         var status: UInt32 = 0
         return Decimal128Bits(__bid128_div(a.bid, b.bid, roundToNearest, &status))

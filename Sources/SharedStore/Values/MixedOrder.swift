@@ -31,6 +31,7 @@ public enum ValueOrder {
         return compare(a, b)
     }
 
+    /// The same bytes: what is equal in a file, and not what looks alike.
     @inline(__always)
     public static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
         if a.count != b.count { return false }
@@ -45,6 +46,7 @@ public enum ValueOrder {
         return a.withUTF8 { p in b.withUTF8 { q in compare(UnsafeRawBufferPointer(p), UnsafeRawBufferPointer(q)) } }
     }
 
+    /// -1, 0 or 1. Not for floating-point numbers, which have forms of their own.
     @inline(__always)
     public static func compare<T: Comparable>(_ a: T, _ b: T) -> Int { a < b ? -1 : a == b ? 0 : 1 }
 
@@ -68,6 +70,7 @@ public enum ValueOrder {
         return a.isNaN ? -1 : 1
     }
 
+    /// By value, without regard to trailing zeros; NaN is below all numbers.
     @inline(__always)
     public static func compare(_ a: Decimal128Bits, _ b: Decimal128Bits) -> Int { Decimal128Bits.compare(a, b) }
 

@@ -9,6 +9,7 @@ public struct BinaryLeaf: Leaf {
     let small: SmallBlobs
     let memory: Memory
 
+    /// Of the leaf's root, for errors.
     @inline(__always) public var ref: Int { node.ref }
 
     @inline(__always)
@@ -39,12 +40,14 @@ public struct BinaryLeaf: Leaf {
         return small.isNull(index) ? nil : try small.stored(index)
     }
 
+    /// Cheaper than `value`: the bytes are not copied.
     @inline(__always)
     public func isNull(_ index: Int) throws -> Bool {
         try check(index, ref)
         return isBig ? node.unchecked(index) == 0 : small.isNull(index)
     }
 
+    /// A copy of the bytes; nil for null. A value in parts is put together.
     public func value(_ index: Int) throws -> [UInt8]? {
         if try isNull(index) { return nil }
         return isBig ? try Blob.joined(memory, node.requiredRef(index)) : [UInt8](try small.stored(index))

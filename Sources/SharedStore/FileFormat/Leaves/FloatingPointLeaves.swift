@@ -13,6 +13,7 @@
 
     @inlinable @inline(__always) public var count: Int { node.count }
 
+    /// Nil for null, which is one NaN of many.
     @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Float? {
         try check(index, node.ref)
@@ -46,6 +47,7 @@
 
     @inlinable @inline(__always) public var count: Int { node.count }
 
+    /// Nil for null, which is one NaN of many.
     @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Double? {
         try check(index, node.ref)

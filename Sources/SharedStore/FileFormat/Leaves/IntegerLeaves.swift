@@ -43,6 +43,7 @@
 
     @inlinable @inline(__always) public var count: Int { node.count &- 1 }
 
+    /// Nil where the stored number is the sentinel.
     @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Int64? {
         try check(index, node.ref)
@@ -73,6 +74,7 @@
 
     @inlinable @inline(__always) public var count: Int { node.count }
 
+    /// Nil for null, which is stored as 3.
     @inlinable @inline(__always)
     public func value(_ index: Int) throws -> Bool? {
         try check(index, node.ref)

@@ -34,6 +34,7 @@
 
     @inlinable @inline(__always) public var count: Int { node.count }
 
+    /// The keys as they are stored; an unresolved link keeps its key of -2 and below.
     @inlinable @inline(__always)
     public func value(_ index: Int) throws -> ObjectKey {
         try check(index, node.ref)
@@ -48,7 +49,9 @@
 /// A link that names its table.
 @frozen public struct TypedLink: Hashable, Sendable {
     public var table: TableKey
+    /// -2 and below where the link is unresolved.
     public var object: ObjectKey
+    /// Neither key is checked against a file.
     @inlinable public init(_ table: TableKey, _ object: ObjectKey) {
         self.table = table
         self.object = object
@@ -69,6 +72,7 @@
 
     @inlinable @inline(__always) public var count: Int { node.count >> 1 }
 
+    /// Nil for null. The table need not exist in a damaged file.
     @inlinable @inline(__always)
     public func value(_ index: Int) throws -> TypedLink? {
         try check(index, node.ref)

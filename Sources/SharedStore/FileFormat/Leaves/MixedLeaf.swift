@@ -12,6 +12,7 @@
 /// P is the number of the array that holds the payload, X the index in it; with P = 0 the value is X itself. Invariants: type and
 /// P agree; X lies inside the array. Nothing follows from the order of payloads.
 public struct MixedLeaf: Leaf {
+    /// Of the leaf's root, for errors.
     public let ref: Int
     let composite: Node
     let ints: Node?
@@ -55,6 +56,7 @@ public struct MixedLeaf: Leaf {
         return Int(composite.unchecked(index) & 0x1F) &- 1
     }
 
+    /// A copy of the value, also of one that is split over several blobs. Of a collection only the kind.
     public func value(_ index: Int) throws -> Mixed {
         try check(index, ref)
         let element = composite.unchecked(index)

@@ -18,6 +18,7 @@ public struct StringLeaf: Leaf {
     let small: SmallBlobs
     let memory: Memory
 
+    /// Of the leaf's root, for errors.
     @inline(__always) public var ref: Int { node.ref }
 
     @inline(__always)
@@ -58,6 +59,7 @@ public struct StringLeaf: Leaf {
         }
     }
 
+    /// Cheaper than `value`: no string is made.
     @inline(__always)
     public func isNull(_ index: Int) throws -> Bool {
         try check(index, ref)
@@ -72,6 +74,7 @@ public struct StringLeaf: Leaf {
         }
     }
 
+    /// Nil for null. Bytes that are no UTF-8 are replaced; `bytes` gives them as they are.
     public func value(_ index: Int) throws -> String? {
         if let joined = try splitBytes(index) { return String(decoding: joined, as: UTF8.self) }
         return try bytes(index).map(StringLeaf.string)
@@ -144,10 +147,13 @@ public struct StringLeaf: Leaf {
 ///
 /// Null is a null entry of the key list. The list has no order and no two equal entries.
 public struct EnumStringLeaf {
+    /// Positions in the key list, one a row.
     public let node: Node
     /// The key list of the column.
     public let keys: StringLeaf
 
+    /// - Parameter keys: the key list of the column; it is not checked that the leaf's numbers lie inside it.
+    /// - Throws: `FormatError` where the node at `ref` is no array of integers.
     @inline(__always)
     public init(_ memory: Memory, _ ref: Int, keys: StringLeaf) throws {
         node = try memory.node(ref)
@@ -155,6 +161,7 @@ public struct EnumStringLeaf {
         self.keys = keys
     }
 
+    /// Number of rows.
     @inline(__always) public var count: Int { node.count }
 
     /// The position of value `index` in the key list, which may be out of the list's bounds in a damaged file.
@@ -165,5 +172,8 @@ public struct EnumStringLeaf {
     @inline(__always)
     public func bytes(_ index: Int) throws -> UnsafeRawBufferPointer? { try keys.bytes(keyIndex(index)) }
 
+    /// Nil for null.
+    ///
+    /// - Throws: `FormatError` where there is no such row, or the row's number is none of the key list.
     public func value(_ index: Int) throws -> String? { try keys.value(keyIndex(index)) }
 }

@@ -7,7 +7,9 @@
 /// where its seconds are; its nanoseconds are then of no meaning.
 @frozen public struct TimestampLeaf: Leaf {
     public let ref: Int
+    /// Since 1970, negative before; null here makes the timestamp null.
     public let seconds: NullableIntLeaf
+    /// Of the same sign as the seconds.
     public let nanoseconds: IntLeaf
 
     @inline(__always)
@@ -25,6 +27,7 @@
 
     @inline(__always) public var count: Int { nanoseconds.count }
 
+    /// Nil where the seconds are null.
     @inline(__always)
     public func value(_ index: Int) throws -> Timestamp? {
         try check(index, ref)

@@ -1,5 +1,6 @@
 /// Why a page of an encrypted file cannot be read (file-format-3 8.5, 8.8).
 public struct DecryptionError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What was found in the page and its entry.
     public enum Reason: Equatable, Sendable {
         case neverWritten, outOfBounds, interruptedFirstWrite, authenticationFailed
         /// The two counters of the page's metadata do not follow each other, so one of them is damaged.
@@ -15,9 +16,11 @@ public struct DecryptionError: Error, Equatable, Sendable, CustomStringConvertib
             }
         }
     }
+    /// The file.
     public let path: String
     /// Position of the page in the decrypted file, in bytes.
     public let position: Int
+    /// What was found.
     public let reason: Reason
 
     public var description: String {

@@ -41,6 +41,7 @@ extension EncryptedPages {
         dirtyPages.append(page)
     }
 
+    /// Pages were written to that are in the memory only; a flush is due. May be asked by any thread.
     public var hasUnflushedPages: Bool {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }

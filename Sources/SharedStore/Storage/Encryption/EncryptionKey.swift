@@ -8,6 +8,7 @@ import SystemCalls
 /// printed: descriptions of this type say only that there is a key. Safe to use from any thread, since it never changes.
 public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, CustomReflectable {
     // Sendable: the memory is written in `init` only.
+    /// The first 32 bytes encrypt, the other 32 authenticate (file-format-3 8.1).
     public static let byteCount = 64
     private let memory: UnsafeMutableRawPointer
     private let mappedByteCount = SystemCalls.pageSize
@@ -142,8 +143,10 @@ public final class EncryptionKey: @unchecked Sendable, CustomStringConvertible, 
         try body(UnsafeRawBufferPointer(start: memory, count: Self.byteCount))
     }
 
+    /// Takes as long wherever the two differ.
     public func equals(_ other: EncryptionKey) -> Bool { CRYPTO_memcmp(memory, other.memory, Self.byteCount) == 0 }
     public var description: String { "EncryptionKey(64 bytes)" }
+    /// Shows nothing: a dump of an object that holds a key does not print it.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 

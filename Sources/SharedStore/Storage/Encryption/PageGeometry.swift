@@ -4,9 +4,13 @@
 /// file:  | M0 | D0 D1 ... D63 | M1 | D64 ... D127 | M2 | ...      M: 64 entries of 64 bytes, D: 4096 bytes of ciphertext
 /// ```
 public enum PageGeometry {
+    /// Bytes that are encrypted as one.
     public static let pageByteCount = 4096
+    /// Bytes that a page's metadata takes.
     public static let entryByteCount = 64
+    /// Pages whose metadata stand in one page before them.
     public static let pagesPerBlock = 64
+    /// Bytes of the file that hold 64 pages with their metadata.
     public static let blockByteCount = 65 * 4096
     /// A metadata page and a page of data.
     public static let smallestFileSize = 2 * 4096
@@ -29,10 +33,13 @@ public enum PageGeometry {
 /// 0: iv1, u32   4: tag1, 28 bytes   32: iv2, u32   36: tag2, 28 bytes        iv1 = 0: the page was never written
 /// ```
 public struct PageEntry: Equatable, Sendable {
+    /// What one encryption of the page needs to be undone and to be believed.
     public struct Seal: Equatable, Sendable {
+        /// The counter of encryptions; 0 for a page that was never written.
         public var iv: UInt32 = 0
         /// 28 bytes.
         public var tag: (UInt64, UInt64, UInt64, UInt32) = (0, 0, 0, 0)
+        /// Of a page that was never written.
         public init() {}
         init(_ p: UnsafeRawPointer) {
             iv = p.loadUnaligned(as: UInt32.self)
@@ -58,13 +65,18 @@ public struct PageEntry: Equatable, Sendable {
     /// The counter of the encryption that follows one with this counter: 0 is left out, it stands for "never".
     static func counter(after counter: UInt32) -> UInt32 { counter == .max ? 1 : counter + 1 }
 
+    /// Of the data that was written last, or was about to be.
     public var current = Seal()
+    /// Of the data before; it is what counts where a write was interrupted.
     public var previous = Seal()
+    /// Of a page that was never written.
     public init() {}
+    /// Reads the 64 bytes at `p`.
     public init(_ p: UnsafeRawPointer) {
         current = Seal(p)
         previous = Seal(p + 32)
     }
+    /// Writes the 64 bytes at `p`.
     public func store(to p: UnsafeMutableRawPointer) {
         current.store(to: p)
         previous.store(to: p + 32)

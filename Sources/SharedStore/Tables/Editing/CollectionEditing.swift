@@ -1,5 +1,6 @@
 /// How a collection is reached and put back: from the row of its object down through the Mixed values that enclose it.
 extension TableEditor {
+    /// Where a collection stands, under a shorter name.
     public typealias Identity = ChangesetWriter.CollectionIdentity
 
     /// What holds the elements of a collection.

@@ -4,7 +4,9 @@ import Glibc
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Bytes from the beginning.
     public let offset: Int
+    /// For people.
     public let reason: String
+    /// - Parameter offset: bytes from the beginning of the text.
     public init(offset: Int, _ reason: String) {
         self.offset = offset
         self.reason = reason
@@ -16,7 +18,9 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 ///
 /// A cursor is a value: whoever copies it can come back to a place later. Integers are exact.
 public struct JSONCursor {
+    /// All of the text, whatever was read of it.
     public let bytes: UnsafeRawBufferPointer
+    /// The next byte that is looked at; to set it back is to read again.
     public var offset = 0
 
     /// Values within values, at most.
@@ -28,8 +32,10 @@ public struct JSONCursor {
         if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF { offset = 3 }
     }
 
+    /// What a value is by its first character.
     public enum Kind: Sendable { case object, array, string, number, bool, null }
 
+    /// An error at the place where the cursor is.
     public func error(_ reason: String) -> JSONError { JSONError(offset: offset, reason) }
 
     // MARK: Tokens
@@ -155,11 +161,15 @@ public struct JSONCursor {
 
     // MARK: Scalars
 
+    /// Passes over `null`.
+    ///
+    /// - Throws: `JSONError` where something else stands there.
     public mutating func null() throws {
         skipSpace()
         try expect("null")
     }
 
+    /// - Throws: `JSONError` where neither `true` nor `false` stands there.
     public mutating func bool() throws -> Bool {
         skipSpace()
         if offset < bytes.count, bytes[offset] == UInt8(ascii: "t") {
@@ -170,6 +180,7 @@ public struct JSONCursor {
         return false
     }
 
+    /// An integer keeps all its digits.
     public enum Number: Equatable, Sendable { case int(Int64), double(Double) }
 
     /// A number: an integer where it is written as one, else a double.
@@ -226,6 +237,7 @@ public struct JSONCursor {
         return isInteger
     }
 
+    /// - Throws: `JSONError` where something else than an integer of 64 bits stands there; `1.0` is none.
     public mutating func integer() throws -> Int64 {
         let start = offset
         guard case .int(let v) = try number() else { throw JSONError(offset: start, "an integer of 64 bits expected") }
@@ -242,6 +254,9 @@ public struct JSONCursor {
         }
     }
 
+    /// The text without its escapes.
+    ///
+    /// - Throws: `JSONError` where there is no string, it has no end, or an escape is wrong.
     public mutating func string() throws -> String {
         try expect(UInt8(ascii: "\""))
         let start = offset
