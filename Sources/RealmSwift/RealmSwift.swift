@@ -33,10 +33,12 @@ public typealias PropertyKey = UInt16
 public protocol ObjectKeyIdentifiable: Identifiable {}
 
 extension ObjectKeyIdentifiable where Self: ObjectBase {
+    /// The same in every version and on every thread for an object of a file; only while the process runs for another one.
     public var id: UInt64 { _identifier }
 }
 
 extension ObjectKeyIdentifiable where Self: ProjectionObservable {
+    /// That of the object which is projected.
     public var id: UInt64 { rootObject._identifier }
 }
 

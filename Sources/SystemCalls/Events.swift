@@ -8,6 +8,7 @@ extension SystemCalls {
     /// Opens a name without opening the thing behind it: an anchor that keeps the inode's number from being used again.
     public static let openPathOnly: Int32 = 0o10000000
 
+    /// A set of descriptors to wait for, empty; closed on exec.
     public static func makeEpoll() throws -> Descriptor {
         try SystemCallInterception.ask("epoll_create1")
         return Int32(try check("epoll_create1", "") { CShims_epoll_create() })
@@ -20,6 +21,7 @@ extension SystemCalls {
         _ = try check("epoll_ctl", "") { CShims_epoll_add(epoll, fd, edge ? 1 : 0, tag) }
     }
 
+    /// A descriptor that is none of the set is no error.
     public static func remove(_ fd: Descriptor, fromEpoll epoll: Descriptor) { _ = CShims_epoll_remove(epoll, fd) }
 
     /// Waits until something is readable; returns how many of `tags` (at most 64) are filled, 0 after the timeout or a signal.
@@ -81,6 +83,7 @@ extension SystemCalls {
         _ = try check("fcntl", "") { CShims_fcntl(fd, F_SETFL, flags | Int64(O_NONBLOCK)) }
     }
 
+    /// Programs that are started from here do not have it.
     public static func setCloseOnExec(_ fd: Descriptor) throws {
         _ = try check("fcntl", "") { CShims_fcntl(fd, F_SETFD, Int64(FD_CLOEXEC)) }
     }

@@ -85,6 +85,7 @@ public enum LocalSocket {
         return nil
     }
 
+    /// A name would have to be looked up, an address not.
     public static func isNumericAddress(_ host: String) -> Bool { internetAddress(host, 0) != nil }
 
     /// Listens at a port of a numeric address; port 0 is any that is free. EINVAL where the address is none.

@@ -4,14 +4,18 @@ import Glibc
 extension SystemCalls {
     /// An address that a name stands for, as text and as the system wants it.
     public struct SocketAddress: Sendable {
+        /// The numeric address with its port, for people.
         public let text: String
+        /// `AF_INET` or `AF_INET6`.
         public let family: Int32
         let bytes: [UInt8]
     }
 
     /// `EAI_...` of getaddrinfo(3), with its text.
     public struct NameError: Error, Sendable, CustomStringConvertible {
+        /// The name that was looked up.
         public let host: String
+        /// The text of gai_strerror(3).
         public let reason: String
         public var description: String { "\(host): \(reason)" }
     }

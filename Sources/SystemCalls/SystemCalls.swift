@@ -46,16 +46,27 @@ public enum SystemCalls {
 
     // MARK: Status
 
+    /// What stat(2) tells of a file, as far as anybody here asks.
     public struct Status: Sendable, Equatable {
+        /// Bytes.
         public var size: Int
+        /// With `inode` what identifies a file as long as it exists; both numbers may come back later.
         public var device: UInt64
+        /// See `device`.
         public var inode: UInt64
+        /// Kind of file and permission bits.
         public var mode: UInt32
+        /// The number of the user.
         public var owner: UInt32
+        /// The number of the group.
         public var group: UInt32
+        /// How many names the file has.
         public var linkCount: Int
+        /// Bytes on the disk, which are fewer than `size` where there are holes or compression.
         public var allocatedBytes: Int
+        /// Since 1970.
         public var modifiedSeconds: Int
+        /// Within the second.
         public var modifiedNanoseconds: Int
         public var isRegularFile: Bool { mode & S_IFMT == S_IFREG }
         public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
@@ -79,6 +90,7 @@ public enum SystemCalls {
         }
     }
 
+    /// - Parameter path: for errors, here and below.
     public static func status(_ fd: Descriptor, path: String = "") throws -> Status {
         try SystemCallInterception.ask("fstat", path, fd)
         var s = stat()
@@ -184,11 +196,13 @@ public enum SystemCalls {
         _ = try check("fchmod", path) { fchmod(fd, mode) == 0 ? 0 : -Int64(errno) }
     }
 
+    /// EPERM unless the process may give files away.
     public static func setOwner(_ fd: Descriptor, _ owner: UInt32, group: UInt32, path: String = "") throws {
         try SystemCallInterception.ask("fchown", path, fd)
         _ = try check("fchown", path) { fchown(fd, owner, group) == 0 ? 0 : -Int64(errno) }
     }
 
+    /// Cuts the file or lengthens it by a hole. Not while others have mapped what is cut: their access ends with a signal.
     public static func truncate(_ fd: Descriptor, to size: Int, path: String = "") throws {
         try SystemCallInterception.ask("ftruncate", path, fd, size)
         _ = try check("ftruncate", path) { CShims_ftruncate(fd, Int64(size)) }
@@ -221,6 +235,7 @@ public enum SystemCalls {
         _ = try check("fdatasync", path) { CShims_fdatasync(fd) }
     }
 
+    /// `fsync`: data and all that is told of the file.
     public static func sync(_ fd: Descriptor, path: String = "") throws {
         try SystemCallInterception.ask("fsync", path, fd)
         _ = try check("fsync", path) { CShims_fsync(fd) }
@@ -242,6 +257,9 @@ public enum SystemCalls {
 
     // MARK: Memory
 
+    /// - Parameters:
+    ///   - fd: -1 for memory without a file.
+    ///   - address: nil for one of the system's choice; with `MAP_FIXED` what was there is replaced.
     public static func map(
         length: Int, protection: Int32, flags: Int32, _ fd: Descriptor = -1, offset: Int = 0,
         at address: UnsafeMutableRawPointer? = nil, path: String = ""
@@ -252,8 +270,10 @@ public enum SystemCalls {
         return out!
     }
 
+    /// Failure is a programming error that costs address space; nothing is told.
     public static func unmap(_ address: UnsafeMutableRawPointer, length: Int) { _ = CShims_munmap(address, length) }
 
+    /// - Parameter protection: `PROT_...` for whole pages.
     public static func protect(_ address: UnsafeMutableRawPointer, length: Int, _ protection: Int32) throws {
         _ = try check("mprotect", "") { CShims_mprotect(address, length, protection) }
     }
@@ -289,6 +309,7 @@ public enum SystemCalls {
 
     // MARK: Names
 
+    /// Replaces what has the name `to`. Durable with `syncDirectory` only.
     public static func rename(_ from: String, to: String) throws {
         try SystemCallInterception.ask("rename", to, source: from)
         _ = try check("rename", to) { CShims_rename(from, to) }
@@ -314,21 +335,25 @@ public enum SystemCalls {
         _ = try check("link", to) { CShims_link(from, to) }
     }
 
+    /// Throws ENOENT where there is nothing.
     public static func unlink(_ path: String) throws {
         try SystemCallInterception.ask("unlink", path)
         _ = try check("unlink", path) { CShims_unlink(path) }
     }
 
+    /// Throws ENOTEMPTY where it is not empty.
     public static func removeDirectory(_ path: String) throws {
         try SystemCallInterception.ask("rmdir", path)
         _ = try check("rmdir", path) { CShims_rmdir(path) }
     }
 
+    /// Throws EEXIST where there is something of that name.
     public static func makeDirectory(_ path: String, mode: UInt32 = 0o755) throws {
         try SystemCallInterception.ask("mkdir", path)
         _ = try check("mkdir", path) { CShims_mkdir(path, mode) }
     }
 
+    /// Throws EEXIST where there is something of that name.
     public static func makeFIFO(_ path: String, mode: UInt32 = 0o666) throws {
         try SystemCallInterception.ask("mknod", path)
         _ = try check("mknod", path) { CShims_mkfifo(path, mode) }
@@ -359,6 +384,7 @@ public enum SystemCalls {
         } catch let error as SystemError where error.code == EWOULDBLOCK { return false }
     }
 
+    /// The lock goes with the last descriptor of the open file anyway.
     public static func unlock(_ fd: Descriptor) { _ = CShims_flock(fd, LOCK_UN) }
 
     /// An open-file-description lock on the first byte, without waiting; false where somebody else holds it.

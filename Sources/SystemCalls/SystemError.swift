@@ -9,6 +9,7 @@ public struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The path that the call was about, empty where there is none.
     public let path: String
 
+    /// For errors that are found in another way than by a call of this module; `call` is what would have failed.
     public init(call: String, code: Int32, path: String = "") {
         self.call = call
         self.code = code

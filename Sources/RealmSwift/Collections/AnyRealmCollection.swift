@@ -29,6 +29,7 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
         }
     }
 
+    /// As of the collection that it stands for.
     public var count: Int {
         switch _core.form {
         case .unmanaged(let elements): elements.count
@@ -37,6 +38,7 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
         }
     }
 
+    /// A position that is none stops the process.
     public subscript(position: Int) -> Element {
         switch _core.form {
         case .unmanaged(let elements):
@@ -47,6 +49,7 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
         }
     }
 
+    /// Goes through the elements as they were when the iteration began.
     public func makeIterator() -> RLMIterator<Element> {
         switch _core.form {
         case .unmanaged(let elements): RLMIterator(elements)
@@ -55,10 +58,15 @@ public struct AnyRealmCollection<Element: RealmCollectionValue>: RealmCollection
         }
     }
 
+    /// Nil for an unmanaged collection and for one that was invalidated.
     public var realm: Realm? { base.realm }
+    /// As of the collection that it stands for.
     public var isInvalidated: Bool { base.isInvalidated }
+    /// Always false for an unmanaged collection.
     public var isFrozen: Bool { base.isFrozen }
+    /// The collection as it is now, for every thread. An unmanaged one stops the process.
     public func freeze() -> AnyRealmCollection { freezeBase() }
+    /// The live collection; nil where it is gone.
     public func thaw() -> AnyRealmCollection? { thawBase() }
     public var description: String { base.description }
     public static func == (a: AnyRealmCollection, b: AnyRealmCollection) -> Bool { a.isEqualTo(b.base) }

@@ -10,6 +10,7 @@ internal import SharedStore
     init(_ cursor: _Cursor) { self.cursor = cursor }
     init(_ elements: [Element]) { cursor = _ValueCursor(elements) }
 
+    /// Nil behind the last element, and whenever it is asked after that.
     @inlinable @inline(__always)
     public mutating func next() -> Element? { Element._next(cursor) }
 }

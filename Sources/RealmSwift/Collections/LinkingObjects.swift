@@ -27,19 +27,27 @@ public struct LinkingObjects<Element: ObjectBase & RealmCollectionValue>: RealmC
         self.originProperty = originProperty
     }
 
+    /// Objects that link here, each as often as it does so; 0 for an unmanaged object.
     public var count: Int { core?.count ?? 0 }
 
+    /// In no particular order. A position that is none stops the process.
     public subscript(index: Int) -> Element {
         guard let core else { outOfBounds(index, 0) }
         return Element._element(core, index)
     }
 
+    /// Goes through the objects as they were when the iteration began.
     public func makeIterator() -> RLMIterator<Element> { core.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator([]) }
 
+    /// Nil for those of an unmanaged object.
     public var realm: Realm? { core?.realm }
+    /// True when the object that is linked to is gone, or its Realm was invalidated.
     public var isInvalidated: Bool { core?.isInvalidated ?? false }
+    /// Always false for those of an unmanaged object.
     public var isFrozen: Bool { core?.session.isFrozen ?? false }
+    /// The objects as they are now, for every thread. Those of an unmanaged object stop the process.
     public func freeze() -> LinkingObjects { LinkingObjects(ResultsCore.frozen(core), originProperty: originProperty) }
+    /// The live linking objects; nil where the object that is linked to is gone.
     public func thaw() -> LinkingObjects? { ResultsCore.thawed(core).map { LinkingObjects($0, originProperty: originProperty) } }
 
     /// True for the linking objects of the same object and property.

@@ -20,8 +20,10 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
 
     // MARK: Reading
 
+    /// Of a managed list as its Realm sees it now. An invalidated list stops the process.
     public var count: Int { handle?.count ?? storage.count }
 
+    /// A position that is none stops the process. A managed list is assigned to within a write transaction only.
     public subscript(position: Int) -> Element {
         @inlinable get {
             if let handle { return Element._element(handle, position) }
@@ -36,6 +38,7 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
         return storage[position]
     }
 
+    /// Goes through the elements as they were when the iteration began: whoever iterates may change the list.
     public func makeIterator() -> RLMIterator<Element> {
         handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage)
     }
@@ -100,10 +103,15 @@ public final class List<Element: RealmCollectionValue>: RealmCollection {
 
     // MARK: Place
 
+    /// Nil for an unmanaged list and for one that was invalidated.
     public var realm: Realm? { handle?.realm }
+    /// True when the object that has the list is gone, or its Realm was invalidated; false for an unmanaged list.
     public var isInvalidated: Bool { handle?.isInvalidated ?? false }
+    /// Always false for an unmanaged list.
     public var isFrozen: Bool { handle?.session.isFrozen ?? false }
+    /// The list as it is now, for every thread. An unmanaged list stops the process.
     public func freeze() -> List { List(CollectionHandle.frozen(handle)) }
+    /// The live list; nil where its object is gone.
     public func thaw() -> List? { CollectionHandle.thawed(handle).map { List($0) } }
 
     public static func == (a: List, b: List) -> Bool { a === b || CollectionHandle.isSame(a.handle, b.handle) }
@@ -138,6 +146,7 @@ extension List: MutableCollection {
     public typealias SubSequence = Slice<List>
     public typealias Index = Int
 
+    /// To read a slice copies nothing; to assign one replaces the elements of the range, by any number of others.
     public subscript(bounds: Range<Int>) -> SubSequence {
         get {
             if bounds.lowerBound < 0 { outOfBounds(bounds.lowerBound, count) }

@@ -18,7 +18,9 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
 
     // MARK: Reading
 
+    /// Of a managed map as its Realm sees it now. An invalidated map stops the process.
     public var count: Int { handle?.count ?? entries.count }
+    /// No key, not even one with a null.
     public var isEmpty: Bool { count == 0 }
 
     /// All keys, in the order of `values`.
@@ -115,10 +117,15 @@ public final class Map<Key: _MapKey, Value: RealmCollectionValue> {
 
     // MARK: Place
 
+    /// Nil for an unmanaged map and for one that was invalidated.
     public var realm: Realm? { handle?.realm }
+    /// True when the object that has the map is gone, or its Realm was invalidated; false for an unmanaged map.
     public var isInvalidated: Bool { handle?.isInvalidated ?? false }
+    /// Always false for an unmanaged map.
     public var isFrozen: Bool { handle?.session.isFrozen ?? false }
+    /// The map as it is now, for every thread. An unmanaged map stops the process.
     public func freeze() -> Map { Map(CollectionHandle.frozen(handle)) }
+    /// The live map; nil where its object is gone.
     public func thaw() -> Map? { CollectionHandle.thawed(handle).map { Map($0) } }
 
     public var description: String {
@@ -190,10 +197,12 @@ public struct SingleMapEntry<Key: _MapKey, Value: RealmCollectionValue>: _RealmM
     public typealias Element = (key: Key, value: Value)
     @usableFromInline var rest: ArraySlice<Element>
     @usableFromInline init(_ elements: [Element]) { rest = elements[...] }
+    /// Nil behind the last entry.
     public mutating func next() -> Element? { rest.popFirst() }
 }
 
 extension Map: Sequence {
+    /// Goes through the entries as they were when the iteration began.
     public func makeIterator() -> RLMMapIterator<SingleMapEntry<Key, Value>> {
         RLMMapIterator(pairs().map { SingleMapEntry(_key: $0.key, value: $0.value) })
     }
@@ -201,6 +210,7 @@ extension Map: Sequence {
     /// The entries of a map as tuples.
     public struct KeyValueSequence: Sequence {
         fileprivate let map: Map
+        /// Goes through the entries as they were when the iteration began.
         public func makeIterator() -> RLMKeyValueIterator<Key, Value> { RLMKeyValueIterator(map.pairs()) }
     }
 

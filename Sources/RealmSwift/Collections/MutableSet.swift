@@ -17,14 +17,17 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
 
     // MARK: Reading
 
+    /// Of a managed set as its Realm sees it now. An invalidated set stops the process.
     public var count: Int { handle?.count ?? storage.count }
 
+    /// In an order that means nothing. A position that is none stops the process.
     public subscript(position: Int) -> Element {
         if let handle { return Element._element(handle, position) }
         if position < 0 || position >= storage.count { outOfBounds(position, storage.count) }
         return storage[position]
     }
 
+    /// Goes through the elements as they were when the iteration began: whoever iterates may change the set.
     public func makeIterator() -> RLMIterator<Element> {
         handle.map { RLMIterator($0.cursor(Element.self)) } ?? RLMIterator(storage)
     }
@@ -111,10 +114,15 @@ public final class MutableSet<Element: RealmCollectionValue>: RealmCollection {
 
     // MARK: Place
 
+    /// Nil for an unmanaged set and for one that was invalidated.
     public var realm: Realm? { handle?.realm }
+    /// True when the object that has the set is gone, or its Realm was invalidated; false for an unmanaged set.
     public var isInvalidated: Bool { handle?.isInvalidated ?? false }
+    /// Always false for an unmanaged set.
     public var isFrozen: Bool { handle?.session.isFrozen ?? false }
+    /// The set as it is now, for every thread. An unmanaged set stops the process.
     public func freeze() -> MutableSet { MutableSet(CollectionHandle.frozen(handle)) }
+    /// The live set; nil where its object is gone.
     public func thaw() -> MutableSet? { CollectionHandle.thawed(handle).map { MutableSet($0) } }
 
     public static func == (a: MutableSet, b: MutableSet) -> Bool { a === b || CollectionHandle.isSame(a.handle, b.handle) }

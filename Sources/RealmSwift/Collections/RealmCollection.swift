@@ -48,16 +48,24 @@ public struct _CollectionCore<Element: RealmCollectionValue> {
 }
 
 extension RealmCollection {
+    /// Always 0.
     public var startIndex: Int { 0 }
+    /// The number of elements.
     public var endIndex: Int { count }
+    /// Nothing is checked before an element is read.
     public func index(after i: Int) -> Int { i + 1 }
+    /// Nothing is checked before an element is read.
     public func index(before i: Int) -> Int { i - 1 }
     /// The position so many elements further on; nothing is checked before an element is read.
     public func index(_ i: Int, offsetBy distance: Int) -> Int { i + distance }
+    /// Negative where `end` is before `start`.
     public func distance(from start: Int, to end: Int) -> Int { end - start }
 
+    /// Nil for a collection without elements.
     public var first: Element? { isEmpty ? nil : self[0] }
+    /// Nil for a collection without elements.
     public var last: Element? { isEmpty ? nil : self[count - 1] }
+    /// By `count`.
     public var isEmpty: Bool { count == 0 }
 
     /// The elements at the given positions; one out of range stops the process.

@@ -11,14 +11,23 @@ public struct Results<Element: RealmCollectionValue>: RealmCollection {
 
     init(_ core: ResultsCore) { self.core = core }
 
+    /// Counted once and kept until something changes. 0 after the Realm was invalidated, until something is read from it again.
     public var count: Int { core.count }
+    /// A position that is none stops the process.
     @inlinable public subscript(position: Int) -> Element { Element._element(core, position) }
+    /// Goes through the elements as they were when the iteration began.
     public func makeIterator() -> RLMIterator<Element> { RLMIterator(core.cursor(Element.self)) }
 
+    /// Nil after its Realm was closed.
     public var realm: Realm? { core.realm }
+    /// True when the object that what was queried belongs to is gone, and after the Realm was invalidated until something is read
+    /// from it again.
     public var isInvalidated: Bool { core.isInvalidated }
+    /// They are of one version and never change.
     public var isFrozen: Bool { core.session.isFrozen }
+    /// The results as they are now, for every thread.
     public func freeze() -> Results { Results(ResultsCore.frozen(core)) }
+    /// The live results; nil where the object that what was queried belongs to is gone.
     public func thaw() -> Results? { ResultsCore.thawed(core).map { Results($0) } }
 
     /// True for the same results object, not for equal elements: compare these with `elementsEqual`.

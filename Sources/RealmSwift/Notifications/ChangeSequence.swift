@@ -27,13 +27,16 @@ public struct RealmChangeSequence<Change>: AsyncSequence {
         }
     }
 
+    /// Each change goes to one iterator of the sequence only; make one.
     public func makeAsyncIterator() -> Iterator { Iterator(base: stream.makeAsyncIterator()) }
 
     /// Waits for one change after the other; a change that comes meanwhile is kept.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate var base: AsyncStream<Transfer<Change>>.Iterator
 
+        /// Nil after what is observed is gone, and for a task that was cancelled.
         public mutating func next() async -> Change? { await base.next()?.value }
+        /// As `next()`, without leaving the actor.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
             await base.next(isolation: actor)?.value
         }

@@ -66,6 +66,7 @@ extension Object: ThreadConfined {
     public var realm: Realm? { realmOfSession }
     /// The class and its properties; of an object of a file as this Realm has them. For every thread.
     public var objectSchema: ObjectSchema { schemaOfClass }
+    /// Always false for an unmanaged object.
     public var isFrozen: Bool { isInFrozenSession }
 
     /// The object as it is now, for every thread. An unmanaged object stops the process.
@@ -78,11 +79,15 @@ extension Object: ThreadConfined {
 }
 
 extension EmbeddedObject: ThreadConfined {
+    /// Nil for an unmanaged or invalidated object.
     public var realm: Realm? { realmOfSession }
     /// The class and its properties; of an object of a file as this Realm has them. For every thread.
     public var objectSchema: ObjectSchema { schemaOfClass }
+    /// Always false for an unmanaged object.
     public var isFrozen: Bool { isInFrozenSession }
+    /// The object as it is now, for every thread. An unmanaged object stops the process.
     public func freeze() -> Self { unsafeDowncast(frozenObject(), to: Self.self) }
+    /// The live object; nil where it was deleted meanwhile.
     public func thaw() -> Self? { thawedObject().map { unsafeDowncast($0, to: Self.self) } }
     /// Whether both are the same object of the same file; of unmanaged ones whether they are the same instance.
     public func isSameObject(as object: EmbeddedObject?) -> Bool { isSame(object) }

@@ -122,6 +122,7 @@ extension Persisted where Value: LinkingObjectsProtocol {
 // MARK: Codable
 
 extension Persisted: Decodable where Value: Decodable {
+    /// Reads the value; what else the wrapper says (index, primary key) is said by the class, not by the text.
     public init(from decoder: any Decoder) throws { self.init(wrappedValue: try decoder.decodeValue()) }
 }
 

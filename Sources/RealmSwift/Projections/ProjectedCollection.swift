@@ -13,11 +13,17 @@ public struct ProjectedCollection<Element: RealmCollectionValue>: RandomAccessCo
 
     init(_ source: any ProjectedSource<Element>) { self.source = source }
 
+    /// Always 0.
     public var startIndex: Int { 0 }
+    /// The number of elements.
     public var endIndex: Int { source.count }
+    /// Of the collection with the objects.
     public var count: Int { source.count }
+    /// Nothing is checked before an element is read.
     public func index(after i: Int) -> Int { i + 1 }
+    /// Nothing is checked before an element is read.
     public func index(before i: Int) -> Int { i - 1 }
+    /// The property of the object at that position. A position that is none stops the process.
     public subscript(position: Int) -> Element { source.value(position) }
 
     /// The position of the first object whose property has the given value.
@@ -25,10 +31,15 @@ public struct ProjectedCollection<Element: RealmCollectionValue>: RandomAccessCo
     /// The position of the first object of the collection that meets the predicate.
     public func index(matching predicate: NSPredicate) -> Int? { source.index(matching: predicate) }
 
+    /// That of the collection with the objects.
     public var realm: Realm? { source.realm }
+    /// True when the collection with the objects is gone.
     public var isInvalidated: Bool { source.isInvalidated }
+    /// As of the collection with the objects.
     public var isFrozen: Bool { source.isFrozen }
+    /// The collection as it is now, for every thread.
     public func freeze() -> ProjectedCollection { ProjectedCollection(source.frozen()) }
+    /// The live collection; nil where it is gone.
     public func thaw() -> ProjectedCollection? { source.thawed().map { ProjectedCollection($0) } }
 
     public var description: String {

@@ -49,7 +49,9 @@ open class Projection<Root: ObjectBase & RealmCollectionValue & ThreadConfined>:
 extension Projection: ThreadConfined where Root: ThreadConfined {
     /// Nil for the projection of an unmanaged or invalidated object.
     public var realm: Realm? { rootObject.realm }
+    /// True when the object was deleted or its Realm invalidated.
     public var isInvalidated: Bool { rootObject.isInvalidated }
+    /// Always false for the projection of an unmanaged object.
     public var isFrozen: Bool { rootObject.isFrozen }
     /// The projection of the object as it is now, for every thread.
     public func freeze() -> Self { type(of: self).init(projecting: rootObject.freeze()) }

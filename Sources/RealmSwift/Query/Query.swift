@@ -411,6 +411,7 @@ extension Query where T: RealmKeyedCollection, T.Value.PersistedType: _QueryNume
 // MARK: AnyRealmValue
 
 extension Query where T == AnyRealmValue {
+    /// The element of a list; null where there is none, or no list.
     public subscript(position: Int) -> Query<AnyRealmValue> { Query<AnyRealmValue>(.path(path.appending(.index(position)))) }
     /// The value of a key of a dictionary; null where there is none.
     public subscript(key: String) -> Query<AnyRealmValue> { Query<AnyRealmValue>(.path(path.appending(.index(key)))) }

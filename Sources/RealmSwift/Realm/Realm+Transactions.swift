@@ -72,6 +72,7 @@ extension Realm {
     /// read-only Realm stops the process.
     public func invalidate() { session.invalidate() }
 
+    /// It shows one version for ever, may be used on every thread, and cannot be written to.
     public var isFrozen: Bool { session.isFrozen }
 
     /// The Realm as it is now, for every thread. Not within a write transaction.
@@ -79,8 +80,11 @@ extension Realm {
     /// The live Realm of the caller's thread.
     public func thaw() -> Realm { Realm(session.thawed()) }
 
+    /// The object as it is now, for every thread; also for embedded ones.
     public func freeze<T: ObjectBase>(_ obj: T) -> T { unsafeDowncast(obj.frozenObject(), to: T.self) }
+    /// The live object; nil where it was deleted meanwhile.
     public func thaw<T: ObjectBase>(_ obj: T) -> T? { obj.thawedObject().map { unsafeDowncast($0, to: T.self) } }
+    /// The collection as it is now, for every thread.
     public func freeze<Collection: RealmCollection>(_ collection: Collection) -> Collection { collection.freeze() }
 
     /// The classes that this Realm was opened with. For every thread.

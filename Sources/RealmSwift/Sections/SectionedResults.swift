@@ -38,11 +38,16 @@ public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadC
 
     /// The number of sections.
     public var count: Int { core.current().count }
+    /// Always 0.
     public var startIndex: Int { 0 }
+    /// The number of sections.
     public var endIndex: Int { count }
+    /// Nothing is checked before a section is read.
     public func index(after i: Int) -> Int { i + 1 }
+    /// Nothing is checked before a section is read.
     public func index(before i: Int) -> Int { i - 1 }
 
+    /// A position that is none stops the process.
     public subscript(_ index: Int) -> Element {
         let sections = core.current()
         guard sections.indices.contains(index) else { outOfBounds(index, sections.count) }
@@ -52,12 +57,16 @@ public protocol RealmSectionedResult: RandomAccessCollection, Equatable, ThreadC
     /// - Parameter indexPath: the position of the section, and of the element in it.
     public subscript(_ indexPath: IndexPath) -> SectionElement { self[indexPath.section][indexPath.item] }
 
+    /// Goes through the sections as they were when the iteration began.
     public func makeIterator() -> SectionedResultsIterator<Key, SectionElement> {
         SectionedResultsIterator(core.current().map { ResultsSection(core, $0.key) })
     }
 
+    /// That of the results.
     public var realm: Realm? { core.results.realm }
+    /// As of the results.
     public var isInvalidated: Bool { core.results.isInvalidated }
+    /// As of the results.
     public var isFrozen: Bool { core.results.session.isFrozen }
     /// The sections as they are now, for every thread.
     public func freeze() -> SectionedResults { SectionedResults(core.frozen()) }
@@ -92,28 +101,41 @@ extension SectionedResults: CustomStringConvertible {
         self.key = key
     }
 
+    /// The key: two sections of one result never have the same.
     public var id: Key { key }
 
     private var positions: [Int] { core.section(key)?.positions ?? [] }
 
+    /// 0 where no element has the key any more.
     public var count: Int { positions.count }
+    /// Always 0.
     public var startIndex: Int { 0 }
+    /// The number of elements.
     public var endIndex: Int { count }
+    /// Nothing is checked before an element is read.
     public func index(after i: Int) -> Int { i + 1 }
+    /// Nothing is checked before an element is read.
     public func index(before i: Int) -> Int { i - 1 }
 
+    /// A position that is none stops the process.
     public subscript(_ index: Int) -> T {
         let positions = positions
         guard positions.indices.contains(index) else { outOfBounds(index, positions.count) }
         return core.element(positions[index])
     }
 
+    /// Goes through the elements as they were when the iteration began.
     public func makeIterator() -> SectionIterator<T> { SectionIterator(positions.map { core.element($0) }) }
 
+    /// That of the results.
     public var realm: Realm? { core.results.realm }
+    /// As of the results.
     public var isInvalidated: Bool { core.results.isInvalidated }
+    /// As of the results.
     public var isFrozen: Bool { core.results.session.isFrozen }
+    /// The section as it is now, for every thread.
     public func freeze() -> ResultsSection { ResultsSection(core.frozen(), key) }
+    /// The live section; nil where what the results were made of is gone.
     public func thaw() -> ResultsSection? { core.thawed().map { ResultsSection($0, key) } }
 
     /// True for the same key of the same sections object.
@@ -148,6 +170,7 @@ public typealias RealmSectionedResultsChange = SectionedResultsChange
 @frozen public struct SectionedResultsIterator<Key: _Persistable & Hashable, Element: RealmCollectionValue>: IteratorProtocol {
     var rest: ArraySlice<ResultsSection<Key, Element>>
     init(_ sections: [ResultsSection<Key, Element>]) { rest = sections[...] }
+    /// Nil behind the last section.
     public mutating func next() -> ResultsSection<Key, Element>? { rest.popFirst() }
 }
 
@@ -157,6 +180,7 @@ public typealias RLMSectionedResultsIterator = SectionedResultsIterator
 @frozen public struct SectionIterator<Element: RealmCollectionValue>: IteratorProtocol {
     var rest: ArraySlice<Element>
     init(_ elements: [Element]) { rest = elements[...] }
+    /// Nil behind the last element.
     public mutating func next() -> Element? { rest.popFirst() }
 }
 

@@ -174,9 +174,11 @@ extension Decimal128: Comparable {
     public static func <= (a: Decimal128, b: Decimal128) -> Bool {
         isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) <= 0
     }
+    /// False where either is NaN.
     public static func >= (a: Decimal128, b: Decimal128) -> Bool {
         isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) >= 0
     }
+    /// False where either is NaN.
     public static func > (a: Decimal128, b: Decimal128) -> Bool { isOrdered(a, b) && Decimal128Bits.compare(a.bits, b.bits) > 0 }
 }
 
@@ -190,17 +192,26 @@ extension Decimal128: Numeric {
         self.init(bits)
     }
 
+    /// Rounded to 34 digits, half to even; what cannot be is NaN, what is too large infinite.
     public static func + (a: Decimal128, b: Decimal128) -> Decimal128 { Decimal128(a.bits + b.bits) }
+    /// Rounded to 34 digits, half to even.
     public static func - (a: Decimal128, b: Decimal128) -> Decimal128 { Decimal128(a.bits - b.bits) }
+    /// Rounded to 34 digits, half to even.
     public static func * (a: Decimal128, b: Decimal128) -> Decimal128 { Decimal128(a.bits * b.bits) }
+    /// Rounded to 34 digits, half to even; by 0 infinity, or NaN for 0 / 0.
     public static func / (a: Decimal128, b: Decimal128) -> Decimal128 { Decimal128(a.bits / b.bits) }
+    /// Rounded like a product.
     public static func *= (a: inout Decimal128, b: Decimal128) { a = a * b }
+    /// Rounded like a quotient.
     public static func /= (a: inout Decimal128, b: Decimal128) { a = a / b }
+    /// The same number with the other sign.
     public static prefix func - (a: Decimal128) -> Decimal128 { Decimal128(-a.bits) }
 }
 
 extension Decimal128 {
     public typealias Stride = Decimal128
+    /// Rounded like a difference.
     public func distance(to other: Decimal128) -> Decimal128 { other - self }
+    /// Rounded like a sum.
     public func advanced(by n: Decimal128) -> Decimal128 { self + n }
 }

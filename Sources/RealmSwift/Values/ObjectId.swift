@@ -34,6 +34,7 @@ public final class ObjectId: Decodable, @unchecked Sendable {
         self.value = value
     }
 
+    /// - Throws: `DecodingError` unless there are 24 hexadecimal digits.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
@@ -83,7 +84,9 @@ extension ObjectId: Comparable {
     public static func == (a: ObjectId, b: ObjectId) -> Bool { a.value == b.value }
     public static func < (a: ObjectId, b: ObjectId) -> Bool { a.value < b.value }
     public static func <= (a: ObjectId, b: ObjectId) -> Bool { a.value <= b.value }
+    /// By the bytes, so that by and large what was made later is larger.
     public static func >= (a: ObjectId, b: ObjectId) -> Bool { a.value >= b.value }
+    /// By the bytes, so that by and large what was made later is larger.
     public static func > (a: ObjectId, b: ObjectId) -> Bool { a.value > b.value }
 }
 
