@@ -46,16 +46,18 @@ let package = Package(
             dependencies: [
                 "RealmSwift", "SharedStore", "Replication", "Notifier", "SystemCalls", "COpenSSL", "CSQLite", "CLMDB",
             ], path: "Benchmarks"),
-        .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Fuzzer"),
+        .executableTarget(name: "Fuzzer", dependencies: ["SharedStore", "SystemCalls", "TestSupport"], path: "Tests/Fuzzer"),
         // A process that tests start, stop and kill: opens a file and does what its arguments say.
         .executableTarget(
             name: "TestParticipant",
-            dependencies: ["SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels"],
+            dependencies: [
+                "SharedStore", "Notifier", "SystemCalls", "Replication", "RealmSwift", "RealmSwiftTestModels", "TestSupport",
+            ],
             path: "Tests/TestParticipant"),
 
         .target(name: "TestSupport", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/TestSupport"),
         // A service in use for a long time: Scripts/soak.
-        .executableTarget(name: "Soak", dependencies: ["SharedStore", "SystemCalls"], path: "Tests/Soak"),
+        .executableTarget(name: "Soak", dependencies: ["SharedStore", "SystemCalls", "TestSupport"], path: "Tests/Soak"),
         // Threads of one process on one store, small enough to be built for a sanitizer on the build server: Scripts/sanitize.
         .executableTarget(name: "Threads", dependencies: ["SharedStore", "Notifier", "TestSupport"], path: "Tests/Threads"),
         .testTarget(name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"]),

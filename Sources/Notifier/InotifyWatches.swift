@@ -58,8 +58,6 @@ final class InotifyWatches: Sendable {
         /// Who watches the thing, as given to `watch`; empty where events were lost (IN_Q_OVERFLOW).
         var users: [UInt64]
         var eventsWereLost: Bool { mask & UInt32(IN_Q_OVERFLOW) != 0 }
-        /// The watch is gone: the thing was deleted or its file system unmounted.
-        var watchEnded: Bool { mask & UInt32(IN_IGNORED) != 0 }
     }
 
     private struct Identity: Hashable {

@@ -13,9 +13,9 @@ extension Notifier {
         public var netMilliseconds: Int
         /// The same where no FIFO is to be had.
         public var tightNetMilliseconds: Int
-        /// While commits follow each other, do not wait for the FIFO but look by the clock, at first often, then in intervals of so
-        /// long: to wake somebody costs whoever commits more than the commit may. It is over when nothing was new for 10 ms. 0 for
-        /// never; where there are several subscriptions of a path in a process, the longest of theirs counts.
+        /// While commits follow each other, do not wait for the FIFO but look by the clock, at first often, then in intervals of
+        /// so long: to wake somebody costs whoever commits more than the commit may. It is over when nothing was new for 10 ms. 0
+        /// for never; where there are several subscriptions of a path in a process, the longest of theirs counts.
         public var busyMicroseconds: Int
         /// Called at most once for each kind of trouble and path.
         public var onWarning: @Sendable (Warning) -> Void

@@ -38,9 +38,9 @@ final class Writer: @unchecked Sendable {
 
     @exclusivity(unchecked) private var commitsUntilLook = Writer.commitsUntilLookMin
 
-    /// Now and then, beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of commits before
-    /// the watchdog comes by, and the history of all of them is kept for a reader who may be dead. Since a look costs more than
-    /// a commit, the next one comes after twice as many.
+    /// Now and then, beside a held version, whoever holds it is looked at: a quick writer makes tens of thousands of commits
+    /// before the watchdog comes by, and the history of all of them is kept for a reader who may be dead. Since a look costs more
+    /// than a commit, the next one comes after twice as many.
     func isTimeToLookForDead(_ pinned: PinnedVersions) -> Bool {
         if pinned.versions.count == 1 {
             commitsUntilLook = Writer.commitsUntilLookMin

@@ -1,4 +1,5 @@
 import SharedStore
+import TestSupport
 
 /// A file as the tree of its nodes, to be changed at will and written anew: every ref leads to a whole node that nobody else
 /// owns, every size is that of what it counts. What is wrong in such a file is wrong by its meaning alone.
@@ -157,77 +158,31 @@ struct FileTree {
 
     /// The file in streaming form. Lists of free space are left out, history and what else the top array has stay.
     func written() -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: 24)
+        var file = NodeFile()
         let top = nodes[0]
         var elements: [Int64] = []
         for (i, element) in top.elements.enumerated() {
             switch element {
             // The lists of a streaming copy are empty, and so is the state of a compaction.
-            case .child where (3...5).contains(i):
-                elements.append(Int64(FileTree.append(TreeNode(flags: 0, role: 0), [], &bytes)))
+            case .child where (3...5).contains(i): elements.append(Int64(file.integers([])))
             case .child where i == 11: elements.append(0)
-            case .child(let child): elements.append(Int64(write(child, &bytes)))
+            case .child(let child): elements.append(Int64(write(child, &file)))
             case .number(let value): elements.append(value)
             }
         }
-        let end = bytes.count + 8 + 8 * elements.count
-        if elements.count > 2 { elements[2] = Int64(end) << 1 | 1 }
-        var node = TreeNode(flags: top.flags, role: 0)
-        node.widthMin = 64
-        let ref = FileTree.append(node, elements, &bytes)
-        bytes += FileTree.littleEndian(UInt64(ref)) + FileTree.littleEndian(FileHeader.footerCookie)
-        let slots = [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8)
-        bytes.replaceSubrange(0..<24, with: slots + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
-        return bytes
+        return file.streaming(top: elements, flags: top.flags, format: format)
     }
 
-    private static func littleEndian(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.littleEndian) { Array($0) } }
-
-    private func write(_ position: Int, _ bytes: inout [UInt8]) -> Int {
+    private func write(_ position: Int, _ file: inout NodeFile) -> Int {
         let node = nodes[position]
-        guard node.hasRefs else { return FileTree.append(node, node.integers, &bytes) }
-        var elements: [Int64] = []
-        for element in node.elements {
+        if node.isIntegers { return file.array(node.integers, flags: node.flags, widthMin: node.widthMin) }
+        guard node.hasRefs else { return file.node(flags: node.flags, count: node.count, payload: node.payload) }
+        let elements = node.elements.map { element in
             switch element {
-            case .number(let value): elements.append(value)
-            case .child(let child): elements.append(Int64(write(child, &bytes)))
+            case .number(let value): value
+            case .child(let child): Int64(write(child, &file))
             }
         }
-        return FileTree.append(node, elements, &bytes)
-    }
-
-    private static func append(_ node: TreeNode, _ elements: [Int64], _ bytes: inout [UInt8]) -> Int {
-        let ref = bytes.count
-        var flags = node.flags, count = node.count, payload = node.payload
-        if node.hasRefs || node.isIntegers {
-            let width = max(node.widthMin, elements.map(FileTree.width).max() ?? 0)
-            flags |= UInt8(width == 0 ? 0 : width.trailingZeroBitCount + 1)
-            count = elements.count
-            payload = [UInt8](repeating: 0, count: (count * width + 7) / 8)
-            for (i, value) in elements.enumerated() {
-                if width >= 8 {
-                    for j in 0..<(width / 8) { payload[i * width / 8 + j] = UInt8(truncatingIfNeeded: value >> Int64(8 * j)) }
-                } else if width > 0 {
-                    payload[i * width / 8] |= UInt8(truncatingIfNeeded: value) << UInt8(i * width % 8)
-                }
-            }
-        }
-        bytes += [0x41, 0x41, 0x41, 0x41, flags, UInt8(count >> 16 & 0xFF), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)]
-        bytes += payload
-        bytes += [UInt8](repeating: 0, count: (8 - payload.count % 8) % 8)
-        return ref
-    }
-
-    private static func width(_ value: Int64) -> Int {
-        switch value {
-        case 0: 0
-        case 1: 1
-        case 2...3: 2
-        case 4...15: 4
-        case -0x80...0x7F: 8
-        case -0x8000...0x7FFF: 16
-        case -0x8000_0000...0x7FFF_FFFF: 32
-        default: 64
-        }
+        return file.array(elements, flags: node.flags, widthMin: node.widthMin)
     }
 }

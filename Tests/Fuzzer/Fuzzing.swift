@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The cases of one seed over a list of good files.
 struct Fuzzing {
@@ -26,7 +27,7 @@ struct Fuzzing {
 
     /// The damaged file of one case. Large files are rare: they cost as much time as a hundred small ones.
     func mutated(_ index: Int, only: Set<Int>? = nil) -> Mutator {
-        var random = SeededGenerator(seed: seed, case: index)
+        var random = SplitMix(seed: seed, case: index)
         let isLarge = !large.isEmpty && (small.isEmpty || random.oneIn(40))
         let choices = isLarge ? large : small
         return Mutator(fixtures[choices[random.below(choices.count)]], random: random, generator: generator, only: only)

@@ -1,22 +1,12 @@
 import Foundation
 import SharedStore
+import TestSupport
 
-/// A generator of random numbers that gives the same sequence for the same seed everywhere (splitmix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
+extension SplitMix {
+    /// The generator of one case.
     init(seed: UInt64, case index: Int) {
-        state = seed &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(index)) &* 0xD1B5_4A32_D192_ED03
+        self.init(seed: seed &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(index)) &* 0xD1B5_4A32_D192_ED03)
     }
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-    /// A number from 0 up to, not including, `bound`.
-    mutating func below(_ bound: Int) -> Int { bound <= 1 ? 0 : Int(next() % UInt64(bound)) }
-    mutating func oneIn(_ n: Int) -> Bool { below(n) == 0 }
 }
 
 /// A good file, and where its nodes are, so that damage can be aimed.
@@ -72,14 +62,14 @@ struct FuzzFixture {
 
 /// Damage, determined by seed and case.
 struct Mutator {
-    var random: SeededGenerator
+    var random: SplitMix
     var bytes: [UInt8]
     let fixture: FuzzFixture
     /// What was done, for people.
     var steps: [String] = []
 
     /// Applies one to four changes, or those with the given positions in the sequence (`only`, for making a case smaller).
-    init(_ fixture: FuzzFixture, random: SeededGenerator, generator: Generator = .bytes, only: Set<Int>? = nil) {
+    init(_ fixture: FuzzFixture, random: SplitMix, generator: Generator = .bytes, only: Set<Int>? = nil) {
         self.fixture = fixture
         self.random = random
         bytes = fixture.bytes
@@ -94,7 +84,7 @@ struct Mutator {
         for i in 0..<count {
             // Each change has a generator of its own, so that leaving one out does not change the others.
             var change = self
-            change.random = SeededGenerator(seed: self.random.next(), case: i)
+            change.random = SplitMix(seed: self.random.next(), case: i)
             if let only, !only.contains(i) { continue }
             change.change()
             bytes = change.bytes

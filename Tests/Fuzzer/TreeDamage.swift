@@ -1,4 +1,5 @@
 import SharedStore
+import TestSupport
 
 /// How a case is made of a good file.
 enum Generator: String, CaseIterable {
@@ -14,10 +15,10 @@ enum Generator: String, CaseIterable {
 /// Changes of a file's tree, determined by the generator of random numbers.
 struct TreeDamage {
     private var tree: FileTree
-    private var random: SeededGenerator
+    private var random: SplitMix
     private(set) var steps: [String] = []
 
-    init(_ tree: FileTree, random: SeededGenerator) {
+    init(_ tree: FileTree, random: SplitMix) {
         self.tree = tree
         self.random = random
     }
@@ -27,7 +28,7 @@ struct TreeDamage {
         let count = 1 + random.below(3)
         for i in 0..<count {
             var own = self
-            own.random = SeededGenerator(seed: random.next(), case: i)
+            own.random = SplitMix(seed: random.next(), case: i)
             if let only, !only.contains(i) { continue }
             if generator == .exchange { own.exchange() } else { own.resize() }
             tree = own.tree

@@ -34,7 +34,8 @@ func names(of birds: Results<Bird>) -> AsyncStream<[String]> {
 /// Instead of the Keychain: a file that only its owner can read.
 func encryptionKey(in file: URL) throws -> Data {
     if !FileManager.default.fileExists(atPath: file.path) {
-        // Whole under a name of its own first, and never in the place of a key that is there: what that one has encrypted would be lost.
+        // Whole under a name of its own first, and never in the place of a key that is there: what that one has encrypted would
+        // be lost.
         let draft = file.appendingPathExtension(UUID().uuidString)
         let fresh = Data((0..<64).map { _ in UInt8.random(in: 0...255) })
         let isWritten = FileManager.default.createFile(

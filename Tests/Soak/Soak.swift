@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// One run: the processes, the places, and what is wrong so far.
 final class Soak {
@@ -8,7 +9,7 @@ final class Soak {
     let source: String
     private let targets: [SoakTarget]
     private let port: Int
-    private var random: SoakRandom
+    private var random: SplitMix
     private var service: SoakProcess?
     private var server: SoakProcess?
     private var writer: SoakWriterProcess?
@@ -33,7 +34,7 @@ final class Soak {
         folder = "\(plan.parent)/soak-\(getpid())"
         source = "\(folder)/source/app.realm"
         smallDisk = "\(folder)/small-disk"
-        random = SoakRandom(seed: plan.seed)
+        random = SplitMix(seed: plan.seed)
         targets = SoakTarget.make(plan.mirrors, folder: "\(folder)/targets", served: "\(folder)/served")
         port = try Self.freePort()
         for name in ["source", "targets", "served", "small-disk"] {
@@ -234,8 +235,8 @@ final class Soak {
     /// Stops or kills somebody, and starts him again.
     private func disturb() throws {
         restarts += 1
-        let signal = random.next(below: 2) == 0 ? SIGTERM : SIGKILL
-        switch random.next(below: 4) {
+        let signal = random.below(2) == 0 ? SIGTERM : SIGKILL
+        switch random.below(4) {
         case 0, 1:
             try service?.end(signal)
             try startService()

@@ -1,15 +1,16 @@
 import Foundation
 import Glibc
+import TestSupport
 
-/// What mirrors cost those who write: the same commits, by one process, to files that differ only in who mirrors them, in short blocks
-/// by turns, so that whatever else happens on the machine happens to all of them.
+/// What mirrors cost those who write: the same commits, by one process, to files that differ only in who mirrors them, in short
+/// blocks by turns, so that whatever else happens on the machine happens to all of them.
 ///
 /// What counts is the median, over all rounds, of the ratio of two 99th percentiles of one round: a round in which something else
 /// took the machine is one of many. A second file without a mirror tells how exact that is.
 struct SoakPace {
     private let plan: SoakPlan
     private let folder: String
-    private var random: SoakRandom
+    private var random: SplitMix
 
     private struct Mode {
         let name: String
@@ -36,7 +37,7 @@ struct SoakPace {
     init(_ plan: SoakPlan, _ folder: String) throws {
         self.plan = plan
         self.folder = "\(folder)/pace"
-        random = SoakRandom(seed: plan.seed)
+        random = SplitMix(seed: plan.seed)
         kinds = [
             Kind(name: "without a mirror", mirrors: 0),
             Kind(name: "another one without", mirrors: 0),
@@ -128,7 +129,7 @@ struct SoakPace {
 
     private mutating func shuffled() -> [Int] {
         var order = Array(kinds.indices)
-        for i in stride(from: order.count - 1, to: 0, by: -1) { order.swapAt(i, random.next(below: i + 1)) }
+        for i in stride(from: order.count - 1, to: 0, by: -1) { order.swapAt(i, random.below(i + 1)) }
         return order
     }
 

@@ -118,16 +118,6 @@ final class SoakWriterProcess {
     }
 }
 
-/// Random numbers from a seed.
-struct SoakRandom {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-    mutating func next(below limit: Int) -> Int {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return Int(state >> 33) % limit
-    }
-}
-
 /// What a process uses at one moment, as the system tells.
 struct ProcessFigures {
     var residentKilobytes = 0, descriptors = 0, threads = 0

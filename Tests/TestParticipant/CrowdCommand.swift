@@ -2,6 +2,7 @@ import Foundation
 import RealmSwift
 import RealmSwiftTestModels
 import Synchronization
+import TestSupport
 
 /// `TestParticipant realm crowd PATH SEED STEPS`: one of many processes that change one file at random and observe it.
 ///
@@ -60,7 +61,7 @@ import Synchronization
 
 @MainActor private final class CrowdMember {
     private let realm: Realm
-    private var state: UInt64
+    private var random: SplitMix
     private var left: Int
     private var isWaiting = false
     private var tokens: [NotificationToken] = []
@@ -71,7 +72,7 @@ import Synchronization
 
     init(_ configuration: Realm.Configuration, _ seed: UInt64, _ steps: Int) throws {
         realm = try Realm(configuration: configuration)
-        state = seed
+        random = SplitMix(seed: seed)
         left = steps
         guard let person = realm.objects(Person.self).first else { throw CocoaError(.fileReadCorruptFile) }
         let dogs = realm.objects(Dog.self)
@@ -184,13 +185,7 @@ import Synchronization
     var isDone: Bool { left == 0 && !isWaiting }
     var seesTheEnd: Bool { realm.object(ofType: Owner.self, forPrimaryKey: 999) != nil }
 
-    private func below(_ limit: Int) -> Int {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Int((z ^ (z >> 31)) % UInt64(limit))
-    }
+    private func below(_ limit: Int) -> Int { random.below(limit) }
 
     func step() throws {
         if left == 0 || isWaiting { return }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import SharedStore
+import TestSupport
 
 /// Commands that read and write a ledger: accounts whose balances sum to 0, one row a transfer, and a counter of transfers.
 ///
@@ -58,13 +59,13 @@ enum LedgerCommands {
             return "ok \(try current.newestVersion())"
         // ledger-commit TIMES SEED: answers the number of the last transfer.
         case "ledger-commit":
-            var random = Random(state: UInt64(number(1, 1)))
+            var random = SplitMix(seed: UInt64(number(1, 1)))
             var last: Int64 = 0
             for _ in 0..<number(0, 1) { last = try current.write { try transfer($0, &random) } }
             return "ok \(last)"
         // ledger-storm SECONDS SEED: commits and checks until the time is up; one line "commit N" after each commit.
         case "ledger-storm":
-            var random = Random(state: UInt64(number(1, 1)))
+            var random = SplitMix(seed: UInt64(number(1, 1)))
             let end = Deadline.after(.seconds(number(0, 1.0)))
             while !end.hasPassed {
                 let last = try current.write { try transfer($0, &random) }
@@ -77,7 +78,7 @@ enum LedgerCommands {
             return "ok"
         // ledger-batch TIMES SEED: commits without syncs; the transaction stays open.
         case "ledger-batch":
-            var random = Random(state: UInt64(number(1, 1)))
+            var random = SplitMix(seed: UInt64(number(1, 1)))
             let batch = try current.beginWrite()
             writing = batch
             var last: Int64 = 0
@@ -88,7 +89,7 @@ enum LedgerCommands {
             return "ok \(last)"
         case "ledger-begin":
             writing = try current.beginWrite()
-            var random = Random(state: 1)
+            var random = SplitMix(seed: 1)
             _ = try writing.map { try transfer($0, &random) }
             return "ok"
         case "ledger-rollback":
@@ -129,7 +130,7 @@ enum LedgerCommands {
             let store = try current
             for seed in 0..<4 {
                 Thread.detachNewThread {
-                    var random = Random(state: UInt64(seed))
+                    var random = SplitMix(seed: UInt64(seed))
                     while (try? store.write { try transfer($0, &random) }) != nil {}
                 }
             }
@@ -140,14 +141,6 @@ enum LedgerCommands {
             return "ok \(try DumpedMemory.count(current.options.encryptionKey)) of \(try DumpedMemory.byteCount() >> 10) KiB"
         case "ledger-size": return "ok \(try FileManager.default.attributesOfItem(atPath: current.path)[.size] as? Int ?? -1)"
         default: return nil
-        }
-    }
-
-    struct Random {
-        var state: UInt64
-        mutating func next(_ below: UInt64) -> Int64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int64((state >> 33) % below)
         }
     }
 
@@ -166,12 +159,12 @@ enum LedgerCommands {
     }
 
     /// One transfer; returns its number.
-    static func transfer(_ transaction: WriteTransaction, _ random: inout Random) throws -> Int64 {
+    static func transfer(_ transaction: WriteTransaction, _ random: inout SplitMix) throws -> Int64 {
         let editor = transaction.editor
         let accounts = try editor.editor(named: "class_Account"), transfers = try editor.editor(named: "class_Transfer")
         let counter = try editor.editor(named: "class_Counter")
-        let from = ObjectKey(random.next(UInt64(accountCount))), to = ObjectKey(random.next(UInt64(accountCount)))
-        let amount = random.next(1000) + 1
+        let from = ObjectKey(Int64(random.below(accountCount))), to = ObjectKey(Int64(random.below(accountCount)))
+        let amount = Int64(random.below(1000) + 1)
         let balance = try accounts.column(named: "balance")
         try accounts.add(balance, of: from, -amount)
         try accounts.add(balance, of: to, amount)

@@ -37,7 +37,7 @@ public final class ByteImage {
         let ref = end
         let length = 8 + (payload.count + 7) & ~7
         precondition(ref + length <= bytes.count, "make the ByteImage with more capacity")
-        let header = [0x41, 0x41, 0x41, 0x41, flags, UInt8(count >> 16 & 0xFF), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)]
+        let header = NodeBytes.header(flags: flags, count: count)
         for i in 0..<length {
             bytes[ref + i] = i < 8 ? header[i] : i - 8 < payload.count ? payload[i - 8] : 0xFF
         }
@@ -49,8 +49,8 @@ public final class ByteImage {
     /// Lays an array of integers of the smallest width, or of the given one; `flags` are added to byte 4 of the header.
     @discardableResult
     public func integers(_ values: [Int64], width: Int? = nil, flags: UInt8 = 0) -> Int {
-        let width = width ?? values.map(ByteImage.width).max() ?? 0
-        return add(flags: flags | ByteImage.code(width), count: values.count, payload: ByteImage.pack(values, width: width))
+        let width = width ?? NodeBytes.width(of: values)
+        return add(flags: flags | NodeBytes.code(width), count: values.count, payload: ByteImage.pack(values, width: width))
     }
 
     /// Lays an array of refs.
@@ -60,10 +60,9 @@ public final class ByteImage {
     /// Lays an unsigned array, as offsets of trees are (file-format-1 3.1).
     @discardableResult
     public func unsigned(_ values: [UInt64]) -> Int {
-        let most = values.max() ?? 0
-        let width = most < 1 << 8 ? 8 : most < 1 << 16 ? 16 : most < 1 << 32 ? 32 : 64
+        let width = NodeBytes.width(unsigned: values)
         return add(
-            flags: ByteImage.code(width), count: values.count,
+            flags: NodeBytes.code(width), count: values.count,
             payload: ByteImage.pack(values.map { Int64(bitPattern: $0) }, width: width))
     }
 
@@ -95,31 +94,9 @@ public final class ByteImage {
         for (i, byte) in replacement.enumerated() { bytes[position + i] = byte }
     }
 
-    /// Bits that a value needs (file-format-1 3.2).
-    public static func width(_ value: Int64) -> Int {
-        switch value {
-        case 0: return 0
-        case 1: return 1
-        case 2...3: return 2
-        case 4...15: return 4
-        default:
-            let magnitude = value < 0 ? ~value : value
-            return magnitude < 1 << 7 ? 8 : magnitude < 1 << 15 ? 16 : magnitude < 1 << 31 ? 32 : 64
-        }
-    }
-
-    private static func code(_ width: Int) -> UInt8 { width == 0 ? 0 : UInt8(width.trailingZeroBitCount + 1) }
-
     /// The values, packed from the lowest bit up; unused bits of the last byte are ones.
     private static func pack(_ values: [Int64], width: Int) -> [UInt8] {
-        var packed = [UInt8](repeating: 0, count: (values.count * width + 7) / 8)
-        for (i, value) in values.enumerated() {
-            if width >= 8 {
-                for k in 0..<(width / 8) { packed[i * width / 8 + k] = UInt8(truncatingIfNeeded: value >> (8 * k)) }
-            } else if width > 0 {
-                packed[i * width / 8] |= UInt8(truncatingIfNeeded: value) << UInt8(i * width % 8)
-            }
-        }
+        var packed = NodeBytes.packed(values, width: width)
         let used = values.count * width % 8
         if used > 0 { packed[packed.count - 1] |= 0xFF << UInt8(used) }
         return packed

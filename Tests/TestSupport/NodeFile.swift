@@ -1,3 +1,5 @@
+import SharedStore
+
 /// The bytes of a file, made node by node by a test that knows what should stand where.
 ///
 /// Makes what no given file contains: odd shapes, old shapes, damage. Children are made before their parents; every call
@@ -14,53 +16,33 @@ public struct NodeFile {
     /// A node with the given byte 4, count and payload.
     public mutating func node(flags: UInt8, count: Int, payload: [UInt8]) -> Int {
         let ref = bytes.count
-        bytes += [0x41, 0x41, 0x41, 0x41, flags, UInt8(count >> 16 & 255), UInt8(count >> 8 & 255), UInt8(count & 255)]
-        bytes += payload
-        bytes += [UInt8](repeating: 0, count: (8 - payload.count % 8) % 8)
+        bytes += NodeBytes.node(flags: flags, count: count, payload: payload)
         return ref
     }
 
-    private mutating func packed(_ values: [Int], code: Int, flags: UInt8) -> Int {
-        let width = (1 << code) >> 1
-        var payload = [UInt8](repeating: 0, count: (values.count * width + 7) / 8)
-        for (i, value) in values.enumerated() where width > 0 {
-            if width >= 8 {
-                for byte in 0..<width / 8 { payload[i * width / 8 + byte] = UInt8(truncatingIfNeeded: value >> (8 * byte)) }
-            } else {
-                payload[i * width / 8] |= UInt8(truncatingIfNeeded: value) << UInt8(i * width % 8)
-            }
-        }
-        return node(flags: flags | UInt8(code), count: values.count, payload: payload)
+    /// An array whose elements have the given width at least; `flags` is byte 4 without the width.
+    public mutating func array(_ values: [Int64], flags: UInt8, widthMin: Int = 0) -> Int {
+        packed(values, width: max(widthMin, NodeBytes.width(of: values)), flags: flags)
     }
 
-    private static func code(_ values: [Int]) -> Int {
-        var code = 0
-        for v in values {
-            let m = v >= 0 ? v : ~v
-            let needed =
-                v >= 0 && v < 16
-                ? (v == 0 ? 0 : v == 1 ? 1 : v < 4 ? 2 : 3)
-                : m < 0x80 ? 4 : m < 0x8000 ? 5 : m < 0x8000_0000 ? 6 : 7
-            code = max(code, needed)
-        }
-        return code
+    private mutating func packed(_ values: [Int64], width: Int, flags: UInt8) -> Int {
+        node(flags: flags | NodeBytes.code(width), count: values.count, payload: NodeBytes.packed(values, width: width))
     }
 
     /// A plain integer array, as narrow as its values allow or with the given width code.
     public mutating func integers(_ values: [Int], code: Int? = nil, context: Bool = false) -> Int {
-        packed(values, code: code ?? NodeFile.code(values), flags: context ? 0x20 : 0)
+        let values = values.map(Int64.init)
+        return packed(values, width: code.map { (1 << $0) >> 1 } ?? NodeBytes.width(of: values), flags: context ? 0x20 : 0)
     }
 
     /// An unsigned array: keys and offsets of cluster trees, offsets of B+ trees.
     public mutating func unsigned(_ values: [UInt64]) -> Int {
-        let largest = values.max() ?? 0
-        let code = largest < 1 << 8 ? 4 : largest < 1 << 16 ? 5 : largest < 1 << 32 ? 6 : 7
-        return packed(values.map { Int(bitPattern: UInt($0)) }, code: code, flags: 0)
+        packed(values.map { Int64(bitPattern: $0) }, width: NodeBytes.width(unsigned: values), flags: 0)
     }
 
     /// An array of refs and tagged numbers.
     public mutating func refs(_ elements: [Int], inner: Bool = false, context: Bool = false) -> Int {
-        packed(elements, code: NodeFile.code(elements), flags: 0x40 | (inner ? 0x80 : 0) | (context ? 0x20 : 0))
+        array(elements.map(Int64.init), flags: 0x40 | (inner ? 0x80 : 0) | (context ? 0x20 : 0))
     }
 
     /// A leaf of short strings with blocks of 64 bytes.
@@ -158,34 +140,36 @@ public struct NodeFile {
     /// The file in streaming form.
     public func streaming(names: [String], tables: [Int], format: UInt8 = 24) -> [UInt8] {
         var file = self
-        let namesRef = file.strings(names), tablesRef = file.refs(tables)
-        // 64 bits an element, so that the size of the top array does not depend on what it says.
-        let end = file.bytes.count + 8 + 3 * 8
-        var payload: [UInt8] = []
-        for v in [namesRef, tablesRef, NodeFile.tagged(end)] {
-            payload += withUnsafeBytes(of: Int64(v).littleEndian) { Array($0) }
-        }
-        let top = file.node(flags: 0x47, count: 3, payload: payload)
-        file.bytes +=
-            withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0xC8, 0x26, 0xE5, 0x37, 0x52, 0x12, 0x34, 0x30]
-        let slots = [UInt8](repeating: 0xFF, count: 8) + [UInt8](repeating: 0, count: 8)
+        let elements = [file.strings(names), file.refs(tables), 0]
+        return file.streaming(top: elements.map(Int64.init), format: format)
+    }
+
+    /// The file in streaming form, with a top array of these elements, of which the third one becomes the size.
+    public func streaming(top elements: [Int64], flags: UInt8 = 0x40, format: UInt8) -> [UInt8] {
+        var file = self
+        let top = file.addTop(elements, flags)
+        file.bytes += NodeBytes.word(UInt64(top)) + NodeBytes.word(FileHeader.footerCookie)
+        let slots = NodeBytes.word(FileHeader.streamingMark) + NodeBytes.word(0)
         file.bytes.replaceSubrange(0..<24, with: slots + [0x54, 0x2D, 0x44, 0x42, format, 0, 0, 0])
         return file.bytes
+    }
+
+    /// 64 bits an element, so that the size of the array does not depend on what it says of the size of the file.
+    private mutating func addTop(_ elements: [Int64], _ flags: UInt8) -> Int {
+        var elements = elements
+        if elements.count > 2 { elements[2] = Int64(NodeFile.tagged(bytes.count + 8 + 8 * elements.count)) }
+        return array(elements, flags: flags, widthMin: 64)
     }
 
     /// The file in place, slot 1 live, with a top array of `slots` elements, padded to a page.
     public func inPlace(names: [String], tables: [Int], slots: Int, format: UInt8 = 24, version: Int = 2) -> [UInt8] {
         var file = self
-        let namesRef = file.strings(names), tablesRef = file.refs(tables)
-        let free = (file.integers([]), file.integers([]), file.integers([]))
-        let end = file.bytes.count + 8 + 8 * slots
-        let all = [namesRef, tablesRef, NodeFile.tagged(end), free.0, free.1, free.2, NodeFile.tagged(version)]
-        let elements = Array((all + [Int](repeating: 0, count: 12)).prefix(slots))
-        var payload: [UInt8] = []
-        for v in elements { payload += withUnsafeBytes(of: Int64(v).littleEndian) { Array($0) } }
-        let top = file.node(flags: 0x47, count: slots, payload: payload)
+        let content = [file.strings(names), file.refs(tables), 0]
+        let all = content + [file.integers([]), file.integers([]), file.integers([]), NodeFile.tagged(version)]
+        let elements = (all + [Int](repeating: 0, count: 12)).prefix(slots).map(Int64.init)
+        let top = file.addTop(elements, 0x40)
         file.bytes.replaceSubrange(
-            8..<24, with: withUnsafeBytes(of: UInt64(top).littleEndian) { Array($0) } + [0x54, 0x2D, 0x44, 0x42, 0, format, 0, 1])
+            8..<24, with: NodeBytes.word(UInt64(top)) + [0x54, 0x2D, 0x44, 0x42, 0, format, 0, 1])
         file.bytes += [UInt8](repeating: 0, count: (4096 - file.bytes.count % 4096) % 4096)
         return file.bytes
     }

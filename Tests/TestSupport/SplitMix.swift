@@ -1,4 +1,5 @@
-/// A small seeded generator, so that every random test can be run again.
+/// A small seeded generator (splitmix64), so that everything random can be run again: the same numbers for the same seed, on
+/// every machine.
 public struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
     public init(seed: UInt64) { state = seed }
@@ -9,4 +10,9 @@ public struct SplitMix: RandomNumberGenerator {
         z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
         return z ^ (z >> 31)
     }
+
+    /// A number from 0 up to, not including, `limit`; 0 where there is none.
+    public mutating func below(_ limit: Int) -> Int { limit <= 1 ? 0 : Int(next() % UInt64(limit)) }
+    /// True once in `n` times.
+    public mutating func oneIn(_ n: Int) -> Bool { below(n) == 0 }
 }

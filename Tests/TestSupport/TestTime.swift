@@ -3,8 +3,8 @@ import Glibc
 
 /// How long a test waits at most for what comes by itself.
 ///
-/// A limit is no measurement: what is waited for comes as soon as it can, and a limit only ends a test in which it does not come at
-/// all. Under a sanitizer of the compiler everything takes many times as long, so limits are longer there.
+/// A limit is no measurement: what is waited for comes as soon as it can, and a limit only ends a test in which it does not come
+/// at all. Under a sanitizer of the compiler everything takes many times as long, so limits are longer there.
 public enum TestTime {
     /// A sanitizer of the compiler that this process is built for.
     public enum Sanitizer: Sendable { case address, thread }

@@ -1,5 +1,6 @@
 import Foundation
 import SharedStore
+import TestSupport
 
 /// A copy of a good file in memory, with the tools to damage it at chosen places.
 ///
@@ -103,33 +104,13 @@ final class DamagedFile {
         var flags = node.flags, count = node.payloadCount
         var payload = node.payload
         if node.isBits {
-            let needed =
-                node.elements.map { v -> Int in
-                    switch v {
-                    case 0: 0
-                    case 1: 1
-                    case 2...3: 2
-                    case 4...15: 4
-                    case -0x80...0x7F: 8
-                    case -0x8000...0x7FFF: 16
-                    case -0x8000_0000...0x7FFF_FFFF: 32
-                    default: 64
-                    }
-                }.max() ?? 0
-            let width = max(needed, node.widthMin)
-            flags = flags & 0xF8 | UInt8(width == 0 ? 0 : width.trailingZeroBitCount + 1)
+            let width = max(NodeBytes.width(of: node.elements), node.widthMin)
+            flags = flags & 0xF8 | NodeBytes.code(width)
             count = node.elements.count
-            payload = [UInt8](repeating: 0, count: (count * width + 7) / 8)
-            for (i, v) in node.elements.enumerated() {
-                if width >= 8 {
-                    for j in 0..<(width / 8) { payload[i * width / 8 + j] = UInt8(truncatingIfNeeded: v >> Int64(8 * j)) }
-                } else if width > 0 {
-                    payload[i * width / 8] |= UInt8(v) << UInt8(i * width % 8)
-                }
-            }
+            payload = NodeBytes.packed(node.elements, width: width)
         }
         let ref = end
-        let size = 8 + (payload.count + 7) / 8 * 8
+        let written = NodeBytes.node(flags: flags, count: count, payload: payload), size = written.count
         if isStreaming {
             // The footer moves.
             let footer = Array(bytes.suffix(16))
@@ -138,10 +119,7 @@ final class DamagedFile {
         } else if ref + size > bytes.count {
             resize((ref + size + 4095) / 4096 * 4096)
         }
-        for i in 0..<4 { bytes[ref + i] = 0x41 }
-        bytes[ref + 4] = flags
-        for i in 0..<3 { bytes[ref + 5 + i] = UInt8(count >> (16 - 8 * i) & 0xFF) }
-        for i in 0..<payload.count { bytes[ref + 8 + i] = payload[i] }
+        for (i, byte) in written.enumerated() { bytes[ref + i] = byte }
         end = ref + size
         return ref
     }

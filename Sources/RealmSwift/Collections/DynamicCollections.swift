@@ -78,8 +78,8 @@ extension ObjectBase {
         return collection
     }
 
-    /// A list of objects by name. Of an unmanaged object it shows what the property holds now: elements that are put into it do not
-    /// come to the object.
+    /// A list of objects by name. Of an unmanaged object it shows what the property holds now: elements that are put into it do
+    /// not come to the object.
     public final func dynamicList(_ propertyName: String) -> List<DynamicObject> { dynamicCollection(propertyName) { List($0) } }
     /// The set of objects in a property, with objects that are read by property names. Another kind of property stops the
     /// process.

@@ -1,8 +1,8 @@
 /// An object of which only the schema in the file is known; also any object, read by property name.
 @dynamicMemberLookup
 public final class DynamicObject: Object {
-    /// The unmanaged object of a model class that this one shows: an object of which only the names are asked has no values of its
-    /// own.
+    /// The unmanaged object of a model class that this one shows: an object of which only the names are asked has no values of
+    /// its own.
     private let source: ObjectBase?
 
     /// An object without properties.

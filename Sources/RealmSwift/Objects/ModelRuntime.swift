@@ -29,7 +29,8 @@ enum ModelRuntime {
         Unmanaged<AnyObject>.fromOpaque(pointer).takeRetainedValue()
     }
 
-    /// An instance for the library's own use, by the class's `init()`: properties whose default is a new identifier hold none yet.
+    /// An instance for the library's own use, by the class's `init()`: properties whose default is a new identifier hold none
+    /// yet.
     static func makeSample(_ type: ObjectBase.Type) -> ObjectBase {
         realm_begin_sample()
         defer { realm_end_sample() }

@@ -89,8 +89,8 @@ public struct Persisted<Value: _Persistable> {
 }
 
 /// Where the default of a property is that is another one each time it is made, in an object of the application: made at once, so
-/// that it is the same for all who see it. `Codable` sees a copy of the wrapper, in which nothing can be kept. In an instance that the
-/// library makes for itself: nowhere yet.
+/// that it is the same for all who see it. `Codable` sees a copy of the wrapper, in which nothing can be kept. In an instance
+/// that the library makes for itself: nowhere yet.
 @inline(never)
 public func _freshStorage<Value: _Persistable>(_ flags: _PropertyFlags) -> _PropertyStorage<Value> {
     realm_makes_sample() ? .unset(flags) : .value(Value._default(), flags)

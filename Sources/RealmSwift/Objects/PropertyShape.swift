@@ -44,16 +44,6 @@ public struct _PropertyShape {
         return shape
     }
 
-    /// Links and Mixed values are nullable in the file whatever the Swift type says (file-format-2 9.2).
-    var isNullableInFile: Bool {
-        switch (type, collection) {
-        case (.any, _): true
-        case (.object, nil), (.object, .map): true
-        case (.object, _), (.linkingObjects, _): false
-        default: isOptional
-        }
-    }
-
     var columnType: ColumnType {
         switch type {
         case .int: .int

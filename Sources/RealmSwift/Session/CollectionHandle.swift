@@ -3,8 +3,8 @@ internal import SharedStore
 
 /// A list, set or dictionary of a file: where it stands, and what was read of it last.
 ///
-/// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move. The
-/// outermost one of a property has a salt too, by which it is told from another one that comes in its place.
+/// Collections nested in Mixed values are named by the salts of the elements that enclose them, which stay when positions move.
+/// The outermost one of a property has a salt too, by which it is told from another one that comes in its place.
 @usableFromInline
 final class CollectionHandle: _Elements {
     let session: Session
@@ -179,11 +179,6 @@ final class CollectionHandle: _Elements {
     var reader: ListReader? {
         ready()
         return list
-    }
-
-    var dictionaryReader: DictionaryReader? {
-        ready()
-        return dictionary
     }
 
     var count: Int {

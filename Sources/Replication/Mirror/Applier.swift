@@ -12,13 +12,13 @@ import SystemCalls
 /// be written is free in it and its history goes on in V2; control mutex: growth and stores; critical flag, version list; numbers
 /// and waiters; FIFO; sync, header, sync.
 ///
-/// Readers see V2 before it is durable here: it is durable in the source, which holds V1 and V2 until `attempt` returns, so nothing
-/// that was seen can be lost, and nobody waits for our disk. A writer's own commits could not do so.
+/// Readers see V2 before it is durable here: it is durable in the source, which holds V1 and V2 until `attempt` returns, so
+/// nothing that was seen can be lost, and nobody waits for our disk. A writer's own commits could not do so.
 ///
-/// Crash argument: until the version list the replica is at V1, and no byte of V1 or of a held version was touched. Between version
-/// list and the header's flag the header is behind: while the session lives everybody is at V2, and the next applier, or whoever
-/// writes, sets the header right before anything is stored; where the session died too, the replica opens at V1, which the source
-/// still holds. A version that was published by a killed applier and never announced is announced with the next one.
+/// Crash argument: until the version list the replica is at V1, and no byte of V1 or of a held version was touched. Between
+/// version list and the header's flag the header is behind: while the session lives everybody is at V2, and the next applier, or
+/// whoever writes, sets the header right before anything is stored; where the session died too, the replica opens at V1, which
+/// the source still holds. A version that was published by a killed applier and never announced is announced with the next one.
 final class Applier {
     let path: String
     private(set) var participant: Participant
@@ -67,8 +67,8 @@ final class Applier {
 
     /// Applies the step if no reader is in the way.
     ///
-    /// - Throws: `MirrorError.diverged`, and nothing was written; whatever writing may throw, and the replica is at V1, or at V2 but
-    ///   not durably: another attempt goes on from either.
+    /// - Throws: `MirrorError.diverged`, and nothing was written; whatever writing may throw, and the replica is at V1, or at V2
+    ///   but not durably: another attempt goes on from either.
     func attempt(_ step: MirrorStep) throws -> Outcome {
         let lockFile = participant.lockFile, deadline = participant.deadline
         let durability = participant.options.durability

@@ -1,17 +1,17 @@
 import SystemCalls
 
-/// The rhythm of a mirror: a lone commit is carried over at once; commits that follow each other gather, so that those who make them
-/// hardly meet the mirror.
+/// The rhythm of a mirror: a lone commit is carried over at once; commits that follow each other gather, so that those who make
+/// them hardly meet the mirror.
 ///
-/// What a step costs whoever commits is not the copying but the meeting: for a moment both want the same locks, the same lines of the
-/// caches, and on a small machine the same processor; and the first commit after a step takes away the history and the space that the
-/// old version needed. A step for each hundred commits costs them a hundredth of that. More of them would cost more again, since
-/// history and free space of all that was gathered are written down with each commit. History travels along, so nothing is lost
-/// for the readers of a replica, who see several commits at once.
+/// What a step costs whoever commits is not the copying but the meeting: for a moment both want the same locks, the same lines of
+/// the caches, and on a small machine the same processor; and the first commit after a step takes away the history and the space
+/// that the old version needed. A step for each hundred commits costs them a hundredth of that. More of them would cost more
+/// again, since history and free space of all that was gathered are written down with each commit. History travels along, so
+/// nothing is lost for the readers of a replica, who see several commits at once.
 ///
-/// The pause between the beginnings of two steps is as long as a hundred commits take, or sixteen steps, whichever is longer, up to
-/// a limit; and no longer than a quarter of a millisecond for each commit in the row so far. The row ends with a pause of 10 ms
-/// between commits.
+/// The pause between the beginnings of two steps is as long as a hundred commits take, or sixteen steps, whichever is longer, up
+/// to a limit; and no longer than a quarter of a millisecond for each commit in the row so far. The row ends with a pause of 10
+/// ms between commits.
 struct Gathering {
     private let limit: Int64
     /// The beginning of the last step, and the earliest one of the next.

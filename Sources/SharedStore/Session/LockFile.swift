@@ -16,7 +16,8 @@ import SystemCalls
 /// Invariants while anybody is attached (everybody holds a shared `flock` on the file):
 /// * nobody initialises, truncates, renames or unlinks the file;
 /// * file size >= recordsOffset + 40 * entries; entries never shrinks; newest < entries, allocating < entries;
-/// * `participants`, `latest version`, `number of versions` change only under the control mutex, the list only under the list mutex.
+/// * `participants`, `latest version`, `number of versions` change only under the control mutex, the list only under the list
+/// mutex.
 ///
 /// The mapping is 1 MiB from the beginning, far past the end of the file: pages become usable when anybody enlarges the file,
 /// so nothing is ever mapped anew, and the mutexes keep one address (glibc's robust list points at them).
@@ -134,7 +135,6 @@ package final class LockFile: @unchecked Sendable {
         get { CShims_load_u64(address(CSHIMS_LOCK_NUMBER_OF_VERSIONS)) }
         set { CShims_store_u64(address(CSHIMS_LOCK_NUMBER_OF_VERSIONS), newValue) }
     }
-    package var syncAgentPresent: Bool { CShims_load_u8(address(CSHIMS_LOCK_SYNC_AGENT_PRESENT)) != 0 }
     package var nextTicket: UInt32 { CShims_load_u32(address(CSHIMS_LOCK_NEXT_TICKET)) }
     package var nextServed: UInt32 {
         get { CShims_load_u32(address(CSHIMS_LOCK_NEXT_SERVED)) }

@@ -16,9 +16,9 @@ import SystemCalls
 /// ```
 /// Times are nanoseconds since 1970. All numbers are little-endian.
 ///
-/// *Grace* (0 but for mirrors): for so long after its death, reckoned from when it was first found dead, a participant's pins stay,
-/// so that a successor with the same label can take them over and go on where it stopped. They are bounded in time, so what they
-/// cost is bounded too. The dead one stays counted as long, else others could make the version list anew under its entries.
+/// *Grace* (0 but for mirrors): for so long after its death, reckoned from when it was first found dead, a participant's pins
+/// stay, so that a successor with the same label can take them over and go on where it stopped. They are bounded in time, so what
+/// they cost is bounded too. The dead one stays counted as long, else others could make the version list anew under its entries.
 ///
 /// Invariants: the owner holds an open-file-description lock on the file as long as it lives, so the lock's absence *is* death;
 /// an entry is only written in the same critical section (list mutex) as the count that it stands for, and says "held" only while

@@ -11,8 +11,8 @@ import SystemCalls
 /// Invariants between commits, for whoever holds the list mutex:
 /// * `allocating == newest`, else the writer that made the difference is dead and the record at `allocating` is half-made;
 /// * the record at `newest` is the newest version; a record without locks that is not the newest may vanish at the next commit;
-/// * a count is only changed by whoever owns the lock that it counts (the register of participants gives back what the dead of our
-///   own making have owned).
+/// * a count is only changed by whoever owns the lock that it counts (the register of participants gives back what the dead of
+/// our own making have owned).
 ///
 /// Crash argument: `publish` writes `allocating`, then the record, then `newest`. Each prefix is a valid list: until `newest` is
 /// stored nobody looks at the record, and the next publisher uses the same record again. `grow` stores `entries` last: before

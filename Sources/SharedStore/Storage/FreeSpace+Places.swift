@@ -102,8 +102,8 @@ extension FreeSpace {
     /// The largest block keeps room for this many runs when something is cut off.
     private static let runsKept = 4
 
-    /// A place beside the run; nil where there is none. Where a block has the size of the group, all of it is taken, and what is not
-    /// needed yet kept.
+    /// A place beside the run; nil where there is none. Where a block has the size of the group, all of it is taken, and what is
+    /// not needed yet kept.
     private func takeLasting(_ need: Int, _ group: Int) -> Int? {
         let p = free.base, n = free.count, run = runEnd - runStart
         var exact = -1, distance = Int.max, part = -1, partLength = run, largest = -1, room = 0, any = -1, anyLength = Int.max
@@ -155,8 +155,8 @@ extension FreeSpace {
 
     // MARK: A place in a block
 
-    /// Larger commits touch so many pages that one more or less does not matter; and a long run that begins with a page only leaves
-    /// blocks behind in which the next one does not find a place. Where pages must be fresh it is worth that for longer.
+    /// Larger commits touch so many pages that one more or less does not matter; and a long run that begins with a page only
+    /// leaves blocks behind in which the next one does not find a place. Where pages must be fresh it is worth that for longer.
     private var pagedNeedMax: Int {
         switch paging {
         case .none: 0

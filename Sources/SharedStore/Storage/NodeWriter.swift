@@ -86,8 +86,8 @@ final class NodeWriter {
         return place
     }
 
-    /// Siblings of the children of a node: it has as many as its parent for each of them. Elements of the root, of inner nodes and
-    /// of long arrays are alike, those of others (the parts of a table, the columns of a cluster) differ in kind.
+    /// Siblings of the children of a node: it has as many as its parent for each of them. Elements of the root, of inner nodes
+    /// and of long arrays are alike, those of others (the parts of a table, the columns of a cluster) differ in kind.
     @inline(__always) private static func siblings(below node: Node, _ depth: Int, _ siblings: Int) -> Int {
         depth == 0 || node.isInner || node.count >= longCount ? min(siblings &* node.count, siblingsOfLastingMax) : siblings
     }
@@ -205,7 +205,8 @@ final class NodeWriter {
         return place
     }
 
-    /// Bytes of the lasting nodes from this one up to the parent that they have in common: they are changed, and released, together.
+    /// Bytes of the lasting nodes from this one up to the parent that they have in common: they are changed, and released,
+    /// together.
     private func lastingGroup(_ byteCount: Int) -> Int {
         guard var last = lastingSizes.popLast() else { return byteCount }
         var sum = byteCount, i = lastingSizes.count

@@ -92,8 +92,6 @@ final class ColumnModel {
     var isBacklink: Bool { type == .backlink }
     var isNullable: Bool { key.isNullable }
     var label: String { isBacklink ? "backlink \(key.leafIndex)" : name }
-    /// Holds links of its own, whatever their form.
-    var mayLink: Bool { type == .link || type == .mixed }
 
     /// The kind of the column's leaves in clusters; nil for collections, whose leaves are arrays of refs.
     var leafKind: LeafKind {

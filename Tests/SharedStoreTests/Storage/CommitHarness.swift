@@ -5,18 +5,6 @@ import SystemCalls
 import TestSupport
 import XCTest
 
-/// Random numbers that are the same in every run.
-struct StorageRandom: RandomNumberGenerator {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
-    mutating func next() -> UInt64 {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        return state &* 0x2545_F491_4F6C_DD1D
-    }
-}
-
 /// What a tree of nodes should contain.
 final class ModelNode {
     enum Element {
@@ -30,11 +18,11 @@ final class ModelNode {
     init(elements: [Element]) { self.elements = elements }
     init(bytes: [UInt8]) { self.bytes = bytes }
     /// A blob of random bytes.
-    static func random(_ count: Int, _ random: inout StorageRandom) -> ModelNode {
+    static func random(_ count: Int, _ random: inout SplitMix) -> ModelNode {
         ModelNode(bytes: (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() >> 32) })
     }
     /// A blob of one random byte, again and again.
-    static func filled(_ count: Int, _ random: inout StorageRandom) -> ModelNode {
+    static func filled(_ count: Int, _ random: inout SplitMix) -> ModelNode {
         ModelNode(bytes: [UInt8](repeating: UInt8(truncatingIfNeeded: random.next() >> 32), count: count))
     }
     func copy() -> ModelNode {
@@ -334,7 +322,7 @@ final class CommitHarness {
 
     // MARK: Random work
 
-    func randomModel(_ depth: Int, _ random: inout StorageRandom, maxBytes: Int = 300) -> ModelNode {
+    func randomModel(_ depth: Int, _ random: inout SplitMix, maxBytes: Int = 300) -> ModelNode {
         if depth == 0 || Int.random(in: 0..<5, using: &random) == 0 {
             return .random(Int.random(in: 0...maxBytes, using: &random), &random)
         }
@@ -349,7 +337,7 @@ final class CommitHarness {
     }
 
     /// Changes something at random in model and tree, by copy-on-write along one path; returns the new ref.
-    func mutate(_ model: ModelNode, _ ref: Int, _ random: inout StorageRandom, maxBytes: Int = 300) throws -> (ModelNode, Int) {
+    func mutate(_ model: ModelNode, _ ref: Int, _ random: inout SplitMix, maxBytes: Int = 300) throws -> (ModelNode, Int) {
         let children = model.elements.indices.filter { if case .child = model.elements[$0] { true } else { false } }
         if model.bytes != nil || children.isEmpty || Int.random(in: 0..<6, using: &random) == 0 {
             let new = randomModel(2, &random, maxBytes: maxBytes)
@@ -378,7 +366,7 @@ final class CommitHarness {
         return (copy, try makeRefs(elements))
     }
 
-    func randomCommit(_ random: inout StorageRandom, maxBytes: Int = 300) throws {
+    func randomCommit(_ random: inout SplitMix, maxBytes: Int = 300) throws {
         try begin()
         var new: [Int: Int] = [:]
         for slot in [0, 1, 8] where roots[slot] == nil || Int.random(in: 0..<3, using: &random) > 0 {

@@ -40,7 +40,7 @@ final class StorageCommitTests: XCTestCase {
         seed: UInt64, commits: Int, pins: Int, durability: Durability, reopen: Bool, maxBytes: Int = 300
     ) throws {
         let scratch = ScratchDirectory("commits")
-        var random = StorageRandom(seed)
+        var random = SplitMix(seed: seed)
         let path = scratch.file("x.realm")
         var h = try CommitHarness(path: path, durability: durability)
         for i in 0..<commits {
@@ -83,7 +83,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testRandomCommitsThroughEncryptedPages() throws {
         for (seed, durability) in [(UInt64(61), Durability.full), (62, .unsafe)] {
-            var random = StorageRandom(seed)
+            var random = SplitMix(seed: seed)
             let key = try EncryptionKey((0..<64).map { UInt8($0 * 3) })
             let scratch = ScratchDirectory("encrypted")
             let path = scratch.file("x.realm")
@@ -116,7 +116,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testEmptyCommitsKeepTheFileSmall() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
-        var random = StorageRandom(5)
+        var random = SplitMix(seed: 5)
         try h.randomCommit(&random)
         let size = h.newest.logicalSize
         for _ in 0..<300 {
@@ -130,7 +130,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testOnePinnedVersionAndFiveThousandCommitsKeepTheFileUnderAMegabyte() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
-        var random = StorageRandom(9)
+        var random = SplitMix(seed: 9)
         h.roots[1] = ModelNode(elements: (0..<100).map { _ in .child(.random(200, &random)) })
         h.roots[0] = ModelNode(bytes: [1])
         try h.commitModel([0, 1])
@@ -156,7 +156,7 @@ final class StorageCommitTests: XCTestCase {
 
     func testNodesDoNotCrossSections() throws {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
-        var random = StorageRandom(3)
+        var random = SplitMix(seed: 3)
         h.roots[0] = ModelNode(bytes: [1])
         // Blobs of 5 to 15 MiB: over several borders of 64 MiB, then many replacements.
         func blob() -> ModelNode { .filled(Int.random(in: 5...15, using: &random) << 20, &random) }
@@ -182,7 +182,7 @@ final class StorageCommitTests: XCTestCase {
     func testDamagedFreeListsAreTypedErrors() throws {
         let scratch = ScratchDirectory()
         let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/many-versions.realm")))
-        var random = StorageRandom(77)
+        var random = SplitMix(seed: 77)
         for round in 0..<120 {
             let path = scratch.file("d\(round).realm")
             var bytes = good

@@ -186,7 +186,7 @@ final class StorageCopyTests: XCTestCase {
     func testDamagedTreesAreTypedErrors() throws {
         let scratch = ScratchDirectory()
         let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: Fixtures.core14 + "/trees.realm")))
-        var random = StorageRandom(12)
+        var random = SplitMix(seed: 12)
         for round in 0..<80 {
             var bytes = good
             for _ in 0..<20 {

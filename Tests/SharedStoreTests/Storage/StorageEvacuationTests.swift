@@ -10,7 +10,7 @@ final class StorageEvacuationTests: XCTestCase {
         let scratch = ScratchDirectory()
         let path = scratch.file("x.realm")
         let h = try CommitHarness(path: path)
-        var random = StorageRandom(17)
+        var random = SplitMix(seed: 17)
         h.roots[0] = ModelNode(bytes: [1])
         h.roots[8] = ModelNode(elements: [.number(1), .child(ModelNode(bytes: [2, 3]))])
         h.roots[1] = ModelNode(
@@ -95,7 +95,7 @@ final class StorageEvacuationTests: XCTestCase {
 
     func testRandomMassDeletionsWithPinsAndEvacuation() throws {
         for seed in 41...42 {
-            var random = StorageRandom(UInt64(seed))
+            var random = SplitMix(seed: UInt64(seed))
             let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
             h.roots[0] = ModelNode(bytes: [1])
             h.roots[1] = ModelNode(elements: (0..<30).map { _ in .null })
@@ -140,7 +140,7 @@ final class StorageEvacuationTests: XCTestCase {
             [65_536, 0, 1, 0, 0, 0, 0],
         ]
         for state in states {
-            var random = StorageRandom(19)
+            var random = SplitMix(seed: 19)
             let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
             h.roots[0] = ModelNode(bytes: [1])
             h.roots[8] = ModelNode(bytes: [1, 2])

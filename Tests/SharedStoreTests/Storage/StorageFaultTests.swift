@@ -8,7 +8,7 @@ import XCTest
 final class StorageFaultTests: XCTestCase {
     /// - Parameter isPlain: whatever the other files are; for tests that count calls, or look at what each of them writes.
     private func smallDatabase(
-        _ path: String, _ random: inout StorageRandom, durability: Durability = .full, isPlain: Bool = false
+        _ path: String, _ random: inout SplitMix, durability: Durability = .full, isPlain: Bool = false
     ) throws -> CommitHarness {
         let h = try CommitHarness(path: path, durability: durability, isPlain: isPlain)
         for _ in 0..<3 { try h.randomCommit(&random) }
@@ -19,7 +19,7 @@ final class StorageFaultTests: XCTestCase {
     func testAnyFailedCallOfACommitLeavesAFileThatWorks() throws {
         let scratch = ScratchDirectory()
         for (code, durability) in [(ENOSPC, Durability.full), (EIO, .full), (EDQUOT, .unsafe), (EIO, .unsafe)] {
-            var random = StorageRandom(UInt64(code))
+            var random = SplitMix(seed: UInt64(code))
             let path = scratch.file("f\(code)\(durability).realm")
             let h = try smallDatabase(path, &random, durability: durability)
             var failures = 0
@@ -68,7 +68,7 @@ final class StorageFaultTests: XCTestCase {
     func testFullDiskFailsTheCommitThatGrowsAndNoOther() throws {
         let scratch = ScratchDirectory()
         let path = scratch.file("full.realm")
-        var random = StorageRandom(4)
+        var random = SplitMix(seed: 4)
         let h = try smallDatabase(path, &random)
         h.roots[8] = ModelNode(bytes: [UInt8](repeating: 1, count: 200_000))
         SystemCallInterception.hook = { $0.name == "fallocate" ? ENOSPC : nil }
@@ -87,7 +87,7 @@ final class StorageFaultTests: XCTestCase {
         for code in [EOPNOTSUPP, EPERM, EINVAL] {
             SystemCallInterception.hook = { $0.name == "fallocate" ? code : nil }
             defer { SystemCallInterception.hook = nil }
-            var random = StorageRandom(8)
+            var random = SplitMix(seed: 8)
             let h = try smallDatabase(scratch.file("z\(code).realm"), &random)
             h.roots[8] = ModelNode(bytes: [UInt8](repeating: 1, count: 100_000))
             try h.commitModel([8])
@@ -99,7 +99,7 @@ final class StorageFaultTests: XCTestCase {
     func testGrowthAsksForTheGrowthOnly() throws {
         // A second process sees the whole size preallocated at once, the call is made for the new part: counted by its argument.
         let scratch = ScratchDirectory()
-        var random = StorageRandom(8)
+        var random = SplitMix(seed: 8)
         let h = try smallDatabase(scratch.file("g.realm"), &random, isPlain: true)
         var sizes: [Int] = []
         SystemCallInterception.hook = {
@@ -114,7 +114,7 @@ final class StorageFaultTests: XCTestCase {
 
     func testASmallDurableCommitIsFiveSystemCallsWithTwoSyncs() throws {
         let scratch = ScratchDirectory()
-        var random = StorageRandom(2)
+        var random = SplitMix(seed: 2)
         let path = scratch.file("c.realm")
         let h = try smallDatabase(path, &random, isPlain: true)
         h.roots[8] = ModelNode(bytes: [1])
@@ -131,7 +131,7 @@ final class StorageFaultTests: XCTestCase {
 
     func testAnUnsyncedCommitMakesNoSystemCall() throws {
         let scratch = ScratchDirectory()
-        var random = StorageRandom(2)
+        var random = SplitMix(seed: 2)
         let h = try smallDatabase(scratch.file("c.realm"), &random, durability: .unsafe, isPlain: true)
         h.roots[8] = ModelNode(bytes: [1])
         for _ in 0..<4 { try h.commitModel([8]) }
@@ -215,7 +215,7 @@ final class StorageFaultTests: XCTestCase {
 
     func testEveryPowerCutLeavesAVersionThatWasPromisedOrTheNextOne() throws {
         let scratch = ScratchDirectory()
-        var random = StorageRandom(6)
+        var random = SplitMix(seed: 6)
         let path = scratch.file("p.realm")
         let h = try smallDatabase(path, &random, isPlain: true)
         var contents: [UInt64: Data] = [h.newest.version: try content(h.file, h.newest)]
@@ -249,7 +249,7 @@ final class StorageFaultTests: XCTestCase {
         }
         let file = try open(try SystemCalls.open(path, O_RDWR | O_CREAT))
         try file.initialize(durability: .full)
-        var random = StorageRandom(33)
+        var random = SplitMix(seed: 33)
         let h = try CommitHarness(file: file, durability: .full)
         for _ in 0..<3 { try h.randomCommit(&random) }
         var contents: [UInt64: Data] = [h.newest.version: try content(h.file, h.newest)]
@@ -277,7 +277,7 @@ final class StorageFaultTests: XCTestCase {
         let path = scratch.file("e.realm")
         let h = try CommitHarness(path: path, durability: .full, isPlain: true)
         h.roots[0] = ModelNode(bytes: [1])
-        var random = StorageRandom(1)
+        var random = SplitMix(seed: 1)
         h.roots[1] = ModelNode(elements: (0..<1200).map { _ in .child(.filled(1000, &random)) })
         try h.commitModel([0, 1])
         try h.begin()

@@ -6,7 +6,7 @@ import XCTest
 final class StoragePlacingTests: XCTestCase {
     /// Changes a tree of many leaves, of which each commit replaces one.
     private func changeLeaves(
-        _ h: CommitHarness, leaves: Int, commits: Int, _ random: inout StorageRandom, sizes: ClosedRange<Int>
+        _ h: CommitHarness, leaves: Int, commits: Int, _ random: inout SplitMix, sizes: ClosedRange<Int>
     ) throws {
         for _ in 0..<commits {
             try h.begin()
@@ -23,7 +23,7 @@ final class StoragePlacingTests: XCTestCase {
     }
 
     /// Makes a database with a tree of `leaves` leaves of `bytes` bytes, beyond the size below which a file is small.
-    private func harness(leaves: Int, bytes: Int, _ random: inout StorageRandom) throws -> CommitHarness {
+    private func harness(leaves: Int, bytes: Int, _ random: inout SplitMix) throws -> CommitHarness {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
         h.roots[0] = ModelNode(bytes: [1])
         h.roots[1] = ModelNode(elements: (0..<leaves).map { _ in .child(.filled(bytes, &random)) })
@@ -33,7 +33,7 @@ final class StoragePlacingTests: XCTestCase {
     }
 
     func testThousandsOfSmallCommitsLeaveFewFreeBlocksAndTheSizeAsItIs() throws {
-        var random = StorageRandom(71)
+        var random = SplitMix(seed: 71)
         let h = try harness(leaves: 400, bytes: 3000, &random)
         try changeLeaves(h, leaves: 400, commits: 200, &random, sizes: 3000...3000)
         let size = h.newest.logicalSize
@@ -45,7 +45,7 @@ final class StoragePlacingTests: XCTestCase {
     }
 
     func testSmallCommitsBesideAHeldVersionLeaveFewFreeBlocksToo() throws {
-        var random = StorageRandom(72)
+        var random = SplitMix(seed: 72)
         let h = try harness(leaves: 100, bytes: 12_000, &random)
         try h.pin()
         try changeLeaves(h, leaves: 100, commits: 1000, &random, sizes: 12_000...12_000)
@@ -57,7 +57,7 @@ final class StoragePlacingTests: XCTestCase {
     }
 
     func testLeavesOfAllSizesFindTheirPlaces() throws {
-        var random = StorageRandom(73)
+        var random = SplitMix(seed: 73)
         let h = try harness(leaves: 70, bytes: 20_000, &random)
         for round in 0..<40 {
             try changeLeaves(h, leaves: 70, commits: 20, &random, sizes: 0...40_000)
@@ -72,7 +72,7 @@ final class StoragePlacingTests: XCTestCase {
 
     /// Whatever is asked for, and whatever blocks there are: each place is free, crosses no section, and is given out once.
     func testPlacesAreFreeAndDisjointAndCrossNoSection() throws {
-        var random = StorageRandom(74)
+        var random = SplitMix(seed: 74)
         for round in 0..<400 {
             let space = FreeSpace()
             space.paging = [.none, .few, .fresh][round % 3]

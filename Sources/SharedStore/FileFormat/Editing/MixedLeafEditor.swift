@@ -452,9 +452,6 @@ extension BPlusTreeEditor where L == MixedLeafEditor {
 
 /// Keys of nested collections: they only have to be new, so they are random.
 enum MixedKeys {
-    /// A key for the collection in a Mixed column, where it need not differ from that of any other row.
-    static func forColumn() -> Int64 { random(bits: 16) }
-
     static func random(bits: Int64) -> Int64 {
         let bound: Int64 = 1 << (bits - 1)
         let key = Int64.random(in: -bound..<bound)

@@ -54,8 +54,8 @@ public enum SchemaProblem: Equatable, Sendable, CustomStringConvertible {
     case requiredLink(class: String, property: String)
     case setOfEmbedded(class: String, property: String)
     case linkToAsymmetric(class: String, property: String)
-    /// Objects of an embedded class could hold others of the same class, whether at once or by way of other embedded ones; the links
-    /// that do, as "class.property".
+    /// Objects of an embedded class could hold others of the same class, whether at once or by way of other embedded ones; the
+    /// links that do, as "class.property".
     case embeddedCycle([String])
     case noSuchPrimaryKey(class: String, property: String)
     case badPrimaryKeyType(class: String, property: String)
@@ -129,8 +129,8 @@ extension Schema {
         return problems
     }
 
-    /// The links by which an object of the embedded class would hold another one of the class: the original refuses such classes, even
-    /// where the links are optional or collections.
+    /// The links by which an object of the embedded class would hold another one of the class: the original refuses such classes,
+    /// even where the links are optional or collections.
     private func embeddedCycle(from start: ObjectSchema) -> SchemaProblem? {
         var paths: [(type: ObjectSchema, links: [String])] = [(start, [])]
         var seen: Set<ExactString> = []
