@@ -48,7 +48,7 @@ public final class ReadTransaction {
     public var version: UInt64 { reader.snapshot.version }
     /// What the version's nodes are looked up in.
     public var memory: Memory { group.memory }
-    /// The transaction cannot be refreshed: it is a frozen snapshot, or the file is immutable.
+    /// The transaction cannot be refreshed: it is frozen, or the file is immutable.
     public var isFrozen: Bool { lock?.kind != .live }
 
     /// Lets the version go. A second call does nothing.
@@ -116,7 +116,7 @@ public final class ReadTransaction {
         return true
     }
 
-    /// The same version, frozen: a snapshot of its own.
+    /// The same version, frozen, in a transaction of its own.
     public func freeze() throws -> ReadTransaction {
         precondition(!hasEnded, "the read transaction has ended; begin another one")
         return try store.freeze(version)

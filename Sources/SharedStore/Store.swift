@@ -3,7 +3,7 @@ import Notifier
 import Synchronization
 import SystemCalls
 
-/// An open database: snapshots to read, write transactions one at a time over all processes that have the file open.
+/// An open database: versions to read, write transactions one at a time over all processes that have the file open.
 ///
 /// May be used from any thread. Keep one store for each file in a process: each is a participant of its own, and one thread that
 /// writes through two of them waits for itself. In a child made by `fork` using it stops the process.
@@ -105,13 +105,13 @@ public final class Store: Sendable {
         return try transaction(on: try session().acquireNewest(.live))
     }
 
-    /// A snapshot of the newest version that never moves; its data stays until it ends, its history does not.
+    /// Begins a transaction on the newest version that never moves; its data stays until it ends, its history does not.
     public func freeze() throws -> ReadTransaction {
         if let immutable { return ReadTransaction(self, SnapshotReader(immutable), nil) }
         return try transaction(on: try session().acquireNewest(.frozen))
     }
 
-    /// A snapshot of a version that somebody holds, or that is the newest.
+    /// The same on a version that somebody holds, or that is the newest.
     /// - Throws: `SessionError.badVersion`.
     public func freeze(_ version: UInt64) throws -> ReadTransaction {
         if let immutable {

@@ -28,7 +28,7 @@ package struct VersionList {
     package enum Kind: Int, Sendable {
         /// An ordinary transaction: keeps data and history from its version on.
         case live
-        /// A frozen snapshot: keeps its data, not the history.
+        /// A frozen transaction: keeps the data, not the history.
         case frozen
         var countOffset: Int { self == .live ? 24 : 28 }
     }
