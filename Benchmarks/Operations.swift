@@ -2,8 +2,9 @@ import Glibc
 import SharedStore
 import SystemCalls
 
-/// Every kind of operation by itself, one line each: a name, a tab, seconds. For comparisons, by a program, with other versions of
-/// this package and with other databases; `run` does one group of operations, most of them on the file that the group `make` leaves.
+/// Every kind of operation by itself, one line each: a name, a tab, seconds. For comparisons, by a program, with other versions
+/// of this package and with other databases; `run` does one group of operations, most of them on the file that the group `make`
+/// leaves.
 enum Operations {
     static func run(_ group: String, _ directory: String, count: Int) throws {
         let work = OperationsWork(directory: directory, count: count)

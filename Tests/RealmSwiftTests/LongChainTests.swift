@@ -3,8 +3,8 @@ import RealmSwift
 import RealmSwiftTestModels
 import XCTest
 
-/// Unmanaged objects that lead to one another are added by whoever adds the first of them, however many they are: a thread's stack
-/// has an end.
+/// Unmanaged objects that lead to one another are added by whoever adds the first of them, however many they are: a thread's
+/// stack has an end.
 final class LongChainTests: RealmTestCase {
     private static let length = 5000
 

@@ -1,5 +1,5 @@
-/// The bytes of a node as the format lays them out (file-format-1 sections 2 and 3), for tests and programs that make nodes one by
-/// one. Written apart from the library's own editors, so that one finds the faults of the other.
+/// The bytes of a node as the format lays them out (file-format-1 sections 2 and 3), for tests and programs that make nodes one
+/// by one. Written apart from the library's own editors, so that one finds the faults of the other.
 public enum NodeBytes {
     /// The bits that a value needs in an array of integers: 0, 1, 2, 4, 8, 16, 32 or 64.
     public static func width(_ value: Int64) -> Int {

@@ -187,8 +187,8 @@ enum RealmOpening {
         return try key.withUnsafeBytes { try EncryptionKey($0) }
     }
 
-    /// Where there is no file yet, a copy of the seed becomes it. A seed that cannot be opened does not: it would stay, and be what
-    /// the program finds the next time, when the seed is a better one.
+    /// Where there is no file yet, a copy of the seed becomes it. A seed that cannot be opened does not: it would stay, and be
+    /// what the program finds the next time, when the seed is a better one.
     private static func copySeed(_ configuration: Realm.Configuration, to path: String) throws {
         guard let seed = configuration.seedFilePath, (try? SystemCalls.linkStatus(path: path)) == nil else { return }
         _ = try SteadyReading.file(seed.path, key: encryptionKey(configuration))

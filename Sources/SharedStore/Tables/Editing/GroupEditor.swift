@@ -85,9 +85,9 @@ public final class GroupEditor {
 
     func topElement(_ slot: Int) -> Int64 { slot < arena.header(top).count ? arena.element(top, slot) : 0 }
 
-    /// A salt for a new nested collection. The original gives 8 bits below 16 siblings and 16 below 4096 (file-format-2 5.7), which is
-    /// enough to tell siblings apart. Ours have 32, as its own have from there on: whoever holds a collection that was replaced must
-    /// not find the new one in its place, also transactions later.
+    /// A salt for a new nested collection. The original gives 8 bits below 16 siblings and 16 below 4096 (file-format-2 5.7),
+    /// which is enough to tell siblings apart. Ours have 32, as its own have from there on: whoever holds a collection that was
+    /// replaced must not find the new one in its place, also transactions later.
     func nextSalt(isTaken: (Int64) throws -> Bool) rethrows -> Int64 {
         saltState &+= 0x9E37_79B9_7F4A_7C15
         var z = saltState

@@ -63,8 +63,8 @@ extension TableEditor {
         }
     }
 
-    /// Empties columns that hold who links here from `origin`, whose objects all go. Embedded objects without owner are queued for
-    /// deletion, lost objects that nobody links to any more go at once (file-format-2 8.2).
+    /// Empties columns that hold who links here from `origin`, whose objects all go. Embedded objects without owner are queued
+    /// for deletion, lost objects that nobody links to any more go at once (file-format-2 8.2).
     private func removeBacklinks(in columns: [Column], of origin: TableEditor) throws {
         var targets: [ObjectKey] = []
         func add(_ row: ObjectRow) throws {

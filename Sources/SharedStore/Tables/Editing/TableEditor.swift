@@ -159,8 +159,8 @@ public final class TableEditor {
         return row
     }
 
-    /// The row of an object that lies in the same leaf as the one that was used last; nil elsewhere. Keys of a leaf are relative to
-    /// one offset, so that two of them tell all.
+    /// The row of an object that lies in the same leaf as the one that was used last; nil elsewhere. Keys of a leaf are relative
+    /// to one offset, so that two of them tell all.
     @inline(__always)
     private func neighbour(_ key: ObjectKey) -> Row? {
         let leaf = recentRow.leaf
