@@ -22,13 +22,12 @@ final class StoragePlacingTests: XCTestCase {
         }
     }
 
-    /// Makes a database with a tree of `leaves` leaves of `bytes` bytes, beyond the size below which a file is small.
+    /// Makes a database with a tree of `leaves` leaves of `bytes` bytes.
     private func harness(leaves: Int, bytes: Int, _ random: inout SplitMix) throws -> CommitHarness {
         let h = try CommitHarness(file: try DatabaseFile.inMemory(), durability: .memoryOnly)
         h.roots[0] = ModelNode(bytes: [1])
         h.roots[1] = ModelNode(elements: (0..<leaves).map { _ in .child(.filled(bytes, &random)) })
         try h.commitModel([0, 1])
-        XCTAssertGreaterThanOrEqual(h.newest.logicalSize, 1 << 20)
         return h
     }
 
@@ -56,6 +55,37 @@ final class StoragePlacingTests: XCTestCase {
         XCTAssertLessThanOrEqual(h.newest.logicalSize, 8 << 20)
     }
 
+    /// Each commit adds a changeset that stays, and replaces a text that the held version has.
+    func testChangesetsThatAReaderWaitsForLeaveFewFreeBlocks() throws {
+        let directory = ScratchDirectory()
+        let store = try Store.open(directory.file("history.realm"), StoreOptions())
+        var keys: [ObjectKey] = []
+        try store.write { transaction in
+            let items = try transaction.editor.createTable("class_Item")
+            try items.addColumn("text", .string)
+            for i in 0..<300 {
+                keys.append(try items.createObject())
+                try items.set("text", of: keys[i], to: .string(String(repeating: "x", count: i)))
+            }
+        }
+        let held = try store.beginRead()
+        for i in 0..<600 {
+            try store.write { transaction in
+                let items = try transaction.editor.editor(named: "class_Item")
+                let text = String(repeating: "y", count: i * 31 % 200)
+                try items.set(items.column(named: "text"), of: keys[i * 7 % 300], to: .string(text))
+            }
+        }
+        let newest = try store.beginRead()
+        let top = try newest.memory.node(newest.snapshot.topRef)
+        let blocks = try newest.memory.node(top.requiredRef(TopSlot.freePositions)).count
+        XCTAssertLessThanOrEqual(blocks, 200)
+        XCTAssertLessThanOrEqual(newest.snapshot.logicalSize, 512 << 10)
+        newest.end()
+        held.end()
+        try store.close()
+    }
+
     func testLeavesOfAllSizesFindTheirPlaces() throws {
         var random = SplitMix(seed: 73)
         let h = try harness(leaves: 70, bytes: 20_000, &random)
@@ -73,6 +103,7 @@ final class StoragePlacingTests: XCTestCase {
     /// Whatever is asked for, and whatever blocks there are: each place is free, crosses no section, and is given out once.
     func testPlacesAreFreeAndDisjointAndCrossNoSection() throws {
         var random = SplitMix(seed: 74)
+        let staying: [NodeWriter.Staying] = [.passing, .passing, .amongSiblings, .changesets]
         for round in 0..<400 {
             let space = FreeSpace()
             space.paging = [.none, .few, .fresh][round % 3]
@@ -87,11 +118,11 @@ final class StoragePlacingTests: XCTestCase {
             let before = Array(space.free.buffer)
             let end = space.logicalSize
             let sizes = (0..<Int.random(in: 1..<20, using: &random)).map { _ in
-                (8 * Int.random(in: 1..<200, using: &random), Bool.random(using: &random))
+                (8 * Int.random(in: 1..<200, using: &random), staying.randomElement(using: &random) ?? .passing)
             }
             var need = FreeSpace.Need(lists: 8 * Int.random(in: 1..<300, using: &random))
-            for (size, lasts) in sizes {
-                if lasts {
+            for (size, staying) in sizes {
+                if staying != .passing {
                     need.lasting += size
                     need.lastingCount += 1
                 } else {
@@ -100,13 +131,16 @@ final class StoragePlacingTests: XCTestCase {
             }
             space.beginPlacing(need)
             var places: [Block] = []
-            for (size, lasts) in sizes {
+            for (size, staying) in sizes {
                 // As if others belonged to it; sometimes they do not come.
                 let extra = Bool.random(using: &random) ? 0 : 8 * Int.random(in: 1..<100, using: &random)
-                places.append(
-                    Block(
-                        position: lasts ? try space.allocateLasting(size, group: size + extra) : try space.allocate(size),
-                        length: size))
+                let place =
+                    switch staying {
+                    case .passing: try space.allocate(size)
+                    case .amongSiblings: try space.allocateLasting(size, group: size + extra)
+                    case .changesets: try space.allocateForHistory(size)
+                    }
+                places.append(Block(position: place, length: size))
             }
             places.append(Block(position: try space.allocate(need.lists), length: need.lists))
             space.endPlacing()
