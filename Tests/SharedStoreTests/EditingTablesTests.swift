@@ -85,6 +85,51 @@ final class EditingTablesTests: XCTestCase {
         try assertSound(group, scratch, "at the end")
     }
 
+    /// The original takes the entry of another word where a null that goes is not in the index.
+    func testANullInAListOfStringsIsInItsIndex() throws {
+        for isIndexedFirst in [true, false] {
+            let scratch = try ScratchArena()
+            let group = try GroupEditor(arena: scratch.arena, topRef: 0)
+            let table = try group.createTable("class_Thing")
+            let tags = try table.addColumn("tags", .string, [.list, .nullable])
+            if isIndexedFirst { try table.addIndex(tags.key) }
+            let lists: [[String?]] = [
+                ["abc", nil], [nil], [nil, "abcd", nil], [], ["\0\0\0\0", "a"], ["\0\0\0\0abc", nil], ["", nil, "X"],
+                [nil, nil, "abc"],
+            ]
+            var keys: [ObjectKey] = []
+            for list in lists {
+                keys.append(try table.createObject())
+                let identity = table.identity(tags, of: keys[keys.count - 1])
+                for (i, word) in list.enumerated() { try table.listInsert(identity, i, word.map { .string($0) } ?? .null) }
+            }
+            if !isIndexedFirst { try table.addIndex(tags.key) }
+            func check(_ what: String, _ indexes: [Int]) throws {
+                let index = try XCTUnwrap(SearchIndex(table.table, table.column(tags.key)))
+                XCTAssertEqual(try index.find(.null), indexes.map { keys[$0] }, what)
+                try assertSound(group, scratch, what)
+            }
+            try check("at first", [0, 1, 2, 5, 6, 7])
+            try table.listErase(table.identity(tags, of: keys[0]), 1)
+            try table.listErase(table.identity(tags, of: keys[2]), 0)
+            try check("erased", [1, 2, 5, 6, 7])
+            try table.listSet(table.identity(tags, of: keys[2]), 1, .string("abcde"))
+            try table.listSet(table.identity(tags, of: keys[0]), 0, .null)
+            try table.listSet(table.identity(tags, of: keys[7]), 0, .string("n"))
+            try check("set", [0, 1, 5, 6, 7])
+            try table.clear(table.identity(tags, of: keys[6]))
+            try check("cleared", [0, 1, 5, 7])
+            try table.deleteObject(keys[7])
+            try table.deleteObject(keys[4])
+            try check("deleted", [0, 1, 5])
+            let index = try XCTUnwrap(SearchIndex(table.table, table.column(tags.key)))
+            XCTAssertEqual(try index.find(.string("abcd")), [keys[2]])
+            XCTAssertEqual(try index.find(.string("abcde")), [keys[2]])
+            XCTAssertEqual(try index.find(.string("\0\0\0\0abc")), [keys[5]])
+            XCTAssertEqual(try index.find(.string("abc")), [])
+        }
+    }
+
     func testRandomChangesLeaveEveryInvariantIntact() throws {
         for seed: UInt64 in 1...12 {
             print("seed \(seed)")
@@ -160,7 +205,7 @@ struct EditingWorld {
         try people.addColumn("anyList", .mixed, .list)
         try people.addColumn("anySet", .mixed, .set)
         try people.addColumn("anyMap", .mixed, .dictionary)
-        try people.addColumn("tags", .string, .list)
+        try people.addColumn("tags", .string, [.list, .nullable])
         try people.addColumn("numbers", .double, [.set, .nullable])
         try people.addColumn("address", .link, target: addresses.table.key)
         try people.addColumn("addresses", .link, .list, target: addresses.table.key)
@@ -296,8 +341,11 @@ struct EditingWorld {
         let n = try people.count(tags)
         switch random.next() % 5 {
         case 0 where n > 0: try people.listErase(tags, Int(random.next() % UInt64(n)))
-        case 1 where n > 0: try people.listSet(tags, Int(random.next() % UInt64(n)), .string(anyString(&random)))
+        case 1 where n > 0:
+            let word: Mixed = random.next() % 4 == 0 ? .null : .string(anyString(&random))
+            try people.listSet(tags, Int(random.next() % UInt64(n)), word)
         case 2 where n > 1: try people.listSwap(tags, Int(random.next() % UInt64(n)), Int(random.next() % UInt64(n)))
+        case 3: try people.listInsert(tags, Int(random.next() % UInt64(n + 1)), .null)
         default: try people.listInsert(tags, Int(random.next() % UInt64(n + 1)), .string(anyString(&random)))
         }
     }

@@ -80,7 +80,7 @@ struct QueryPlan {
                     }
                 default: return nil
                 }
-                guard values.allSatisfy({ Access.isFound($0, column.type) }) else { return nil }
+                guard values.allSatisfy({ Access.isFound($0, column) }) else { return nil }
                 kind = .values(index, values)
                 let isPrimaryKey = column.key == table.primaryKeyColumn?.key
                 description = "\(isPrimaryKey ? "primary key" : "index on") \(table.name(of: column))"
@@ -90,8 +90,10 @@ struct QueryPlan {
 
         /// True where the index finds every value that equals `value`. Among AnyRealmValues numbers of different kinds may be
         /// equal, which stand in the same place of the index only when they are small integers (file-format-2 7.3).
-        private static func isFound(_ value: Mixed, _ type: ColumnType) -> Bool {
-            switch (type, value) {
+        private static func isFound(_ value: Mixed, _ column: Column) -> Bool {
+            switch (column.type, value) {
+            // Earlier versions of this package left the nulls of lists out.
+            case (.string, .null) where column.collection != nil: false
             case (.int, .int), (.bool, .bool), (.string, .string), (.timestamp, .timestamp), (.objectId, .objectId),
                 (.uuid, .uuid):
                 true

@@ -112,8 +112,11 @@ public struct SearchIndex {
 
     private func matches(_ row: ObjectRow, _ value: Mixed) throws -> Bool {
         if !isFullWord { return try row.equals(column, value) }
-        guard case .string(var word) = value else { return false }
         var found = false
+        guard case .string(var word) = value else {
+            try row.list(column).forEach { if $0 == value { found = true } }
+            return found
+        }
         try word.withUTF8 { word in
             try row.list(column).tree(StringLeaf.self).forEachLeaf { leaf, _ in
                 if found { return }

@@ -7,9 +7,10 @@ struct IndexBytes {
     /// Nil where the value is null, which is not the same as empty.
     private(set) var count: Int?
 
-    init(_ bytes: UnsafeRawBufferPointer) {
+    /// - Parameter bytes: nil for null.
+    init(_ bytes: UnsafeRawBufferPointer?) {
         outside = bytes
-        count = bytes.count
+        count = bytes?.count
     }
 
     /// `low` holds bytes 0 to 7, `high` bytes 8 to 15, the first one lowest.
@@ -172,14 +173,14 @@ enum IndexWord {
     }
 
     /// What the index makes of a word that stands alone: one that ends with a real X reads as the shorter one.
-    static func canonical(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    static func canonical(_ bytes: UnsafeRawBufferPointer?) -> [UInt8] {
         let data = IndexBytes(bytes)
         var chunks: [Int32] = []
         var offset = 0
         repeat {
             chunks.append(data.chunk(offset))
             offset += 4
-        } while offset < bytes.count
+        } while offset < bytes?.count ?? 0
         return word(chunks)
     }
 }

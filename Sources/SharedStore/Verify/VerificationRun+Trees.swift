@@ -151,12 +151,16 @@ extension VerificationRun {
             walk.isSet = collection == .set
             var hasUnresolved = false
             var order = OrderCheck()
-            var strings: Set<[UInt8]> = []
+            var strings: Set<[UInt8]?> = []
             walk.onLeaf = { [self] leaf, start in
                 if onCollection != nil {
                     try spend(leaf.count)
                     for i in 0..<leaf.count {
-                        if case .string(let text) = value(leaf, i) { strings.insert(Array(text)) }
+                        switch value(leaf, i) {
+                        case .string(let text): strings.insert(Array(text))
+                        case .null: strings.insert(nil)
+                        default: break
+                        }
                     }
                 }
                 if case .keys(let keys) = leaf.parts {

@@ -193,8 +193,8 @@ final class VerificationRun {
     var tableSlotCount = 0
     var linkGroups: [LinkGroup] = []
     var collector: LinkCollector?
-    /// In a second pass: called with the distinct strings of each list of strings.
-    var onCollection: ((Set<[UInt8]>) throws -> Void)?
+    /// In a second pass: called with the distinct strings of each list of strings, nil for null.
+    var onCollection: ((Set<[UInt8]?>) throws -> Void)?
 
     init(memory: Memory, snapshot: Snapshot, form: Verifier.Form, format: UInt8, options: VerifierOptions) throws {
         self.memory = memory

@@ -7,9 +7,9 @@ struct SearchIndexEditor {
     let arena: Arena
     /// Complete words: full text, and lists of strings. The objects are not consulted then.
     let isFullWord: Bool
-    /// The word of a list of strings that an entry stands for, found in the object itself: the path alone leaves words with an
-    /// 'X' in their last chunk open. Nil for full text, whose words have no capitals.
-    var wordOf: ((ObjectKey, _ path: [UInt8]) throws -> [UInt8]?)?
+    /// The element of a list of strings that an entry stands for, found in the object itself: the path alone leaves words with an
+    /// 'X' in their last chunk open, and null. Nil for full text, whose words have no capitals.
+    var wordOf: ((ObjectKey, _ path: [UInt8]) throws -> Mixed?)?
 
     /// Entries of a node.
     static let entryCountMax = 1000
@@ -245,18 +245,16 @@ struct SearchIndexEditor {
         let last = withUnsafeBytes(of: chunk.bigEndian) { Array($0) }
         // A chunk of 0 is behind the end of its word, which then ends in the chunk before.
         let isBehind = chunk == 0 && offset > 0
-        if let wordOf, isBehind || last.contains(UInt8(ascii: "X")), let exact = try wordOf(present, word + last) {
-            word = exact
-        } else if isBehind {
+        if let wordOf, chunk == 0 || last.contains(UInt8(ascii: "X")), let exact = try wordOf(present, word + last) {
+            return try exact.word.withIndexKey { try body($0, .null) }
+        }
+        if chunk == 0 && offset == 0 { return try body(BytesIndexKey(nil), .null) }
+        if isBehind {
             if let end = word[(offset - 4)...].lastIndex(of: UInt8(ascii: "X")) { word.removeSubrange(end...) }
         } else {
             word.append(contentsOf: last[..<(last.lastIndex(of: UInt8(ascii: "X")) ?? 4)])
         }
-        return try word.withUnsafeBytes {
-            try body(
-                BytesIndexKey(
-                    $0.baseAddress == nil ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0), .null)
-        }
+        return try Optional(word).withIndexKey { try body($0, .null) }
     }
 
     // MARK: Deletion

@@ -98,10 +98,8 @@ extension TableEditor {
             }
             if isIndexedList(form), old.value != value {
                 // Before the list changes: the index looks words up in it.
-                if case .string(let s) = old.value, try occurrences(identity, old.value) == 1 {
-                    try eraseWord(form.column, identity.object, Array(s.utf8))
-                }
-                if case .string(let s) = value { try insertWord(form.column, identity.object, Array(s.utf8)) }
+                if try occurrences(identity, old.value) == 1 { try eraseWord(form.column, identity.object, old.value.word) }
+                try insertWord(form.column, identity.object, value.word)
             }
             try editCollection(identity) { root, form in
                 if value == .list || value == .dictionary {
@@ -136,8 +134,8 @@ extension TableEditor {
             try TypedTreeEditor.erase(arena, root, form.elementType, isNullable: form.isNullable, index)
         }
         group.changes.collectionErase(index, identity)
-        if isIndexedList(form), case .string(let s) = old.value, try occurrences(identity, old.value) == 0 {
-            try eraseWord(form.column, identity.object, Array(s.utf8))
+        if isIndexedList(form), try occurrences(identity, old.value) == 0 {
+            try eraseWord(form.column, identity.object, old.value.word)
         }
         try clearUnresolvedFlag(identity, form, removed: old.value)
     }
@@ -213,9 +211,7 @@ extension TableEditor {
             for target in targets { try removeBacklink(form.column, identity.object, form.column.oppositeTable, target) }
         }
         if isIndexedList(form) {
-            var words = Set<[UInt8]>()
-            try reader(root, form).forEach { if case .string(let s) = $0 { words.insert(Array(s.utf8)) } }
-            for word in words { try eraseWord(form.column, identity.object, word) }
+            for word in try reader(root, form).words() { try eraseWord(form.column, identity.object, word) }
         }
         try editCollection(identity) { root, form in
             if form.kind == .dictionary {

@@ -5,20 +5,21 @@ extension TableEditor {
             return SearchIndexEditor(arena: arena, isFullWord: column.attributes.contains(.fullTextIndexed))
         }
         return SearchIndexEditor(arena: arena, isFullWord: true) { [table] key, path in
-            // The word of the object's list that ends within the last chunk of the path.
+            // The element of the object's list that ends within the last chunk of the path.
             guard let row = try table.find(key) else { return nil }
-            var found: [UInt8]?
-            try row.list(column).forEach {
-                guard found == nil, case .string(let s) = $0 else { return }
-                let word = Array(s.utf8)
-                let isOnPath = word.withIndexKey { key in
-                    path.withUnsafeBytes { p in
-                        stride(from: 0, to: path.count, by: 4).allSatisfy {
-                            key.chunk($0) == p.loadUnaligned(fromByteOffset: $0, as: Int32.self).bigEndian
-                        }
+            var found: Mixed?
+            try row.list(column).forEach { value in
+                guard found == nil else { return }
+                let isOnPath = try SearchIndex.withIndexBytes(value, in: column) { bytes in
+                    let key = BytesIndexKey(bytes)
+                    return path.withUnsafeBytes { p in
+                        (key.byteCount ?? 0) <= path.count
+                            && stride(from: 0, to: path.count, by: 4).allSatisfy {
+                                key.chunk($0) == p.loadUnaligned(fromByteOffset: $0, as: Int32.self).bigEndian
+                            }
                     }
                 }
-                if word.count <= path.count && isOnPath { found = word }
+                if isOnPath { found = value }
             }
             return found
         }
@@ -101,14 +102,15 @@ extension TableEditor {
         try insertIntoIndex(column, key, new)
     }
 
-    func insertWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]) throws {
+    /// - Parameter word: a string of the list, or one of a text; nil for a null in the list, which is found by it as well.
+    func insertWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]?) throws {
         let root = try word.withIndexKey {
             try editor(column).insert(indexRoots[column.key.leafIndex], key, $0, .null, in: column) { _ in .null }
         }
         try setIndexRoot(column.key.leafIndex, root)
     }
 
-    func eraseWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]) throws {
+    func eraseWord(_ column: Column, _ key: ObjectKey, _ word: [UInt8]?) throws {
         let root = try word.withIndexKey { try editor(column).erase(indexRoots[column.key.leafIndex], key, $0) }
         try setIndexRoot(column.key.leafIndex, root)
     }
@@ -119,9 +121,7 @@ extension TableEditor {
         for leafIndex in indexRoots.indices where indexRoots[leafIndex] != 0 {
             guard let column = columns[leafIndex] else { continue }
             if column.collection == .list {
-                var words = Set<[UInt8]>()
-                try row.list(column).forEach { if case .string(let s) = $0 { words.insert(Array(s.utf8)) } }
-                for word in words { try eraseWord(column, key, word) }
+                for word in try row.list(column).words() { try eraseWord(column, key, word) }
             } else if try !eraseFromIndexInPlace(column, row) {
                 try eraseFromIndex(column, key, try row.indexedValue(column))
             }
@@ -188,9 +188,7 @@ extension TableEditor {
         try setIndexRoot(column.key.leafIndex, try SearchIndexEditor.create(arena))
         try table.forEachObject { row in
             if column.collection == .list {
-                var words = Set<[UInt8]>()
-                try row.list(column).forEach { if case .string(let s) = $0 { words.insert(Array(s.utf8)) } }
-                for word in words { try insertWord(column, row.key, word) }
+                for word in try row.list(column).words() { try insertWord(column, row.key, word) }
             } else {
                 try insertIntoIndex(column, row.key, try row.indexedValue(column))
             }
@@ -210,14 +208,32 @@ extension Column {
     }
 }
 
-extension Array where Element == UInt8 {
-    /// The bytes as an index key, an empty array being different from null.
+extension [UInt8]? {
+    /// The bytes as an index key, an empty array being different from nil.
     func withIndexKey<R>(_ body: (BytesIndexKey) throws -> R) rethrows -> R {
-        try withUnsafeBytes {
+        guard let self else { return try body(BytesIndexKey(nil)) }
+        return try self.withUnsafeBytes {
             try body(
                 BytesIndexKey(
-                    $0.baseAddress == nil || isEmpty
+                    $0.baseAddress == nil || self.isEmpty
                         ? UnsafeRawBufferPointer(start: UnsafeRawPointer(bitPattern: 8), count: 0) : $0))
         }
+    }
+}
+
+extension ListReader {
+    /// The distinct words of a list of strings, nil for null.
+    func words() throws -> Set<[UInt8]?> {
+        var words = Set<[UInt8]?>()
+        try forEach { words.insert($0.word) }
+        return words
+    }
+}
+
+extension Mixed {
+    /// What stands for an element of a list of strings in an index: its bytes, nil for null. The original indexes nulls too, and takes
+    /// the entry of another word for one that it does not find when the null goes.
+    var word: [UInt8]? {
+        if case .string(let s) = self { Array(s.utf8) } else { nil }
     }
 }

@@ -61,11 +61,11 @@ extension TableEditor {
     }
 
     func insertElement(_ identity: Identity, _ form: CollectionForm, _ count: Int, _ index: Int, _ value: Mixed) throws {
-        if isIndexedList(form), case .string(let s) = value {
-            if s.utf8.count > SearchIndexEditor.indexedByteCountMax {
+        if isIndexedList(form) {
+            if case .string(let s) = value, s.utf8.count > SearchIndexEditor.indexedByteCountMax {
                 throw LimitError.valueTooLarge(byteCount: s.utf8.count, limit: SearchIndexEditor.indexedByteCountMax)
             }
-            try insertWord(form.column, identity.object, Array(s.utf8))
+            try insertWord(form.column, identity.object, value.word)
         }
         try editCollection(identity) { root, form in
             let tree = root == 0 ? try TypedTreeEditor.create(arena, form.elementType, isNullable: form.isNullable) : root
