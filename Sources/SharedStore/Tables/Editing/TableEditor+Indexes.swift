@@ -10,7 +10,7 @@ extension TableEditor {
             var found: Mixed?
             try row.list(column).forEach { value in
                 guard found == nil else { return }
-                let isOnPath = try SearchIndex.withIndexBytes(value, in: column) { bytes in
+                let isOnPath = SearchIndex.withIndexBytes(value, in: column) { bytes in
                     let key = BytesIndexKey(bytes)
                     return path.withUnsafeBytes { p in
                         (key.byteCount ?? 0) <= path.count
