@@ -14,9 +14,9 @@ extension OperationsWork {
                 try store.write { transaction in
                     let items = try transaction.editor.createTable("class_Item")
                     if hasKey { try items.addPrimaryKeyColumn("id", .int) }
-                    let marks: ColumnAttributes = hasIndexes ? .indexed : []
-                    let age = try items.addColumn("age", .int, marks), name = try items.addColumn("name", .string, marks),
+                    let age = try items.addColumn("age", .int), name = try items.addColumn("name", .string),
                         score = try items.addColumn("score", .double)
+                    if hasIndexes { for column in [age, name] { try items.addIndex(column.key) } }
                     for i in 0..<count {
                         let key = hasKey ? try items.createObject(primaryKey: .int(Int64(i))).key : try items.createObject()
                         try items.setInt(age, of: key, to: Int64(i % 100))
@@ -51,8 +51,9 @@ extension OperationsWork {
                 try items.addPrimaryKeyColumn("id", .int)
                 let age = try items.addColumn("age", .int), value = try items.addColumn("value", .int),
                     name = try items.addColumn("name", .string), score = try items.addColumn("score", .double),
-                    code = try items.addColumn("code", .string, .indexed), number = try items.addColumn("number", .int, .indexed),
+                    code = try items.addColumn("code", .string), number = try items.addColumn("number", .int),
                     owner = try items.addColumn("owner", .link, .nullable, target: owners.table.key)
+                for column in [code, number] { try items.addIndex(column.key) }
                 for i in 0..<count {
                     let key = try items.createObject(primaryKey: .int(Int64(i))).key
                     try items.setInt(age, of: key, to: Int64(i % 100))

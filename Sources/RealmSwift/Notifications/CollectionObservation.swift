@@ -143,8 +143,8 @@ extension ResultsCore {
         var objects = ObservedObjects(table: table, dependencies: dependencies, collection: collection) { [self] _ in
             observedKeys()
         }
-        if case .table = source, dependencies.isFilter {
-            objects.filter = observedQuery
+        if case .table = source, dependencies.isOwn {
+            objects.ownQuery = observedQuery
             objects.adopt = { [self] in adopt($0) }
         }
         return objects

@@ -38,13 +38,15 @@ final class BoundPath {
     let table: Table
     /// Of the property at the end.
     let column: Column?
-    private let isOwnScalar: Bool
-    private var reader: ColumnReader?
-    private var readerGeneration = -1
-    var keys: [ObjectKey] = [], nextKeys: [ObjectKey] = []
+    /// One value of the object itself, always.
+    let isOwnScalar: Bool
+    @exclusivity(unchecked) private var reader: ColumnReader?
+    @exclusivity(unchecked) private var readerGeneration = -1
+    @exclusivity(unchecked) var keys: [ObjectKey] = []
+    @exclusivity(unchecked) var nextKeys: [ObjectKey] = []
     private let elementsMax: Int
-    private var elementsLeft = 0
-    private var lastKey = ObjectKey.null
+    @exclusivity(unchecked) private var elementsLeft = 0
+    @exclusivity(unchecked) private var lastKey = ObjectKey.null
     /// It makes no difference how often an object is reached: a quantifier judges the values, nothing counts them.
     private let mergesObjects: Bool
 
@@ -123,6 +125,13 @@ final class BoundPath {
         case .count: try counts(into: &list)
         case .aggregate(let aggregate, let property): try self.aggregate(aggregate, property, into: &list)
         }
+    }
+
+    /// The value, where the path is one of the object itself.
+    @inline(__always)
+    func ownValue() throws -> MixedView {
+        guard let column = column ?? hops.first?.column else { return .null }
+        return try run.storage.value(ownReader(column), frame.index, column)
     }
 
     @inline(__always)
@@ -479,7 +488,7 @@ final class BoundPath {
             list.items.append(aggregation.result)
         }
     }
-    private var scratch = ValueList()
+    @exclusivity(unchecked) private var scratch = ValueList()
 
     // MARK: Ordering
 

@@ -177,6 +177,29 @@ indirect enum BoundOperand {
     }
 }
 
+extension BoundOperand {
+    /// One value of the object itself or a constant, or made of such.
+    var isSingle: Bool {
+        switch self {
+        case .constants(let values): values.count == 1
+        case .path(let path): path.isOwnScalar
+        case .arithmetic(_, let left, let right): left.isSingle && right.isSingle
+        case .subqueryCount: false
+        }
+    }
+
+    /// The value of an operand that is a single one.
+    func single() throws -> MixedView {
+        switch self {
+        case .constants(let values): values[0]
+        case .path(let path): try path.ownValue()
+        case .arithmetic(let operation, let left, let right):
+            QueryValues.arithmetic(try left.single(), operation, try right.single())
+        case .subqueryCount: .null
+        }
+    }
+}
+
 final class BoundComparison: BoundPredicate {
     private let left: BoundOperand, right: BoundOperand
     private let operation: QuerySyntax.Operator
@@ -185,8 +208,11 @@ final class BoundComparison: BoundPredicate {
     private let leftQuantifier: QuerySyntax.Quantifier, rightQuantifier: QuerySyntax.Quantifier
     private let comparesWhole: Bool
     private let isLeftList: Bool, isRightList: Bool
-    private var leftValues = ValueList(), rightValues = ValueList()
+    @exclusivity(unchecked) private var leftValues = ValueList()
+    @exclusivity(unchecked) private var rightValues = ValueList()
     private let hasConstantRight: Bool
+    /// Both sides are one value each, always, so that nothing has to be gathered.
+    private let hasSingleValues: Bool
 
     init(_ comparison: QueryComparison, _ left: BoundOperand, _ right: BoundOperand) throws {
         self.left = left
@@ -199,6 +225,8 @@ final class BoundComparison: BoundPredicate {
         comparesWhole = comparison.comparesWhole
         isLeftList = comparison.isLeftList
         isRightList = comparison.isRightList
+        hasSingleValues =
+            !comparison.comparesWhole && !comparison.isLeftList && !comparison.isRightList && left.isSingle && right.isSingle
         if case .constants = right { hasConstantRight = true } else { hasConstantRight = false }
         if hasConstantRight { try right.evaluate(into: &rightValues) }
     }
@@ -206,6 +234,7 @@ final class BoundComparison: BoundPredicate {
     override var cost: Int { 100 }
 
     override func matches() throws -> Bool {
+        if hasSingleValues { return QueryValues.compare(try left.single(), operation, try right.single(), options, rules) }
         try left.evaluate(into: &leftValues)
         if !hasConstantRight { try right.evaluate(into: &rightValues) }
         if !leftValues.isGrouped, !rightValues.isGrouped {
@@ -291,7 +320,7 @@ final class BoundBetween: BoundPredicate {
     private let low: MixedView, high: MixedView
     private let quantifier: QuerySyntax.Quantifier
     private let lowRules: ComparisonRules, highRules: ComparisonRules
-    private var values = ValueList()
+    @exclusivity(unchecked) private var values = ValueList()
 
     init(_ between: QueryBetween, _ operand: BoundOperand, _ low: MixedView, _ high: MixedView) {
         self.operand = operand
@@ -324,7 +353,7 @@ final class BoundText: BoundPredicate {
     private let path: BoundPath
     private let quantifier: QuerySyntax.Quantifier
     private let search: TextSearch
-    private var values = ValueList()
+    @exclusivity(unchecked) private var values = ValueList()
 
     init(_ path: BoundPath, _ quantifier: QuerySyntax.Quantifier, _ search: TextSearch) {
         self.path = path

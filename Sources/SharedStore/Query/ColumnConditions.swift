@@ -4,8 +4,8 @@
 class ColumnCondition<L>: BoundPredicate {
     let frame: QueryFrame
     let column: Column
-    private var leaf: L?
-    private var generation = -1
+    @exclusivity(unchecked) private var leaf: L?
+    @exclusivity(unchecked) private var generation = -1
 
     init(_ frame: QueryFrame, _ column: Column) {
         self.frame = frame
@@ -188,6 +188,47 @@ final class NullCondition: ColumnCondition<ColumnReader> {
         }
         return found == isNull
     }
+
+    override func rows(_ leaf: ColumnReader, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        let nulls: RowMask
+        switch leaf {
+        case .link(let leaf) where leaf.count >= count:
+            // Keys plus 1: null, and links to what is gone, are not above 0.
+            nulls = ScanKernels.rows(leaf.node, first: 0, count: count, in: .min, 0)
+        case .optionalInt(let leaf) where leaf.count >= count:
+            nulls = ScanKernels.rows(leaf.node, first: 1, count: count, in: leaf.sentinel, leaf.sentinel)
+        default: return try super.rows(leaf, mask, count)
+        }
+        return isNull ? mask & nulls : mask.subtracting(nulls)
+    }
+}
+
+/// Two integers of the class itself, neither of which may be null.
+final class IntegerPairCondition: ColumnCondition<IntLeaf> {
+    private let operation: QuerySyntax.Operator
+    private let right: Column
+
+    init(_ frame: QueryFrame, _ left: Column, _ operation: QuerySyntax.Operator, _ right: Column) {
+        self.operation = operation
+        self.right = right
+        super.init(frame, left)
+    }
+
+    override var cost: Int { 3 }
+    override func make(_ memory: Memory, _ ref: Int) throws -> IntLeaf { try IntLeaf(memory, ref) }
+    private func rightLeaf() throws -> IntLeaf {
+        try IntLeaf(frame.memory, frame.cluster.requiredRef(right.leafIndex &+ 1))
+    }
+    override func holds(_ leaf: IntLeaf, _ row: Int) throws -> Bool {
+        operation.holds(try leaf.value(row), try rightLeaf().value(row))
+    }
+    override func rows(_ leaf: IntLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
+        let others = try rightLeaf()
+        if leaf.count < count || others.count < count { return try super.rows(leaf, mask, count) }
+        var result = RowMask()
+        mask.forEach { if operation.holds(leaf.unchecked($0), others.unchecked($0)) { result.insert($0) } }
+        return result
+    }
 }
 
 final class BoolCondition: ColumnCondition<BoolLeaf> {
@@ -221,32 +262,54 @@ extension QuerySyntax.Operator {
 final class DoubleCondition: ColumnCondition<DoubleLeaf> {
     private let operation: QuerySyntax.Operator
     private let value: Double
-    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Double) {
+    /// NaN is below every number.
+    private let hasNaNBelow: Bool
+    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Double, hasNaNBelow: Bool = false) {
         self.operation = operation
         self.value = value
+        self.hasNaNBelow = hasNaNBelow && (operation == .less || operation == .lessOrEqual)
         super.init(frame, column)
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> DoubleLeaf { try DoubleLeaf(memory, ref) }
-    override func holds(_ leaf: DoubleLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
+    override func holds(_ leaf: DoubleLeaf, _ row: Int) throws -> Bool {
+        let found = try leaf.value(row)
+        return operation.holds(found, value) || hasNaNBelow && found?.isNaN == true
+    }
     override func rows(_ leaf: DoubleLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
         if leaf.count < count { return try super.rows(leaf, mask, count) }
-        return mask & ScanKernels.rows(leaf.node.payload, count, operation, value)
+        var found = ScanKernels.rows(leaf.node.payload, count, operation, value)
+        if hasNaNBelow {
+            let nans = ScanKernels.nans(leaf.node.payload, count, of: Double.self)
+            nans.forEach { if leaf.unchecked($0) != nil { found.insert($0) } }
+        }
+        return mask & found
     }
 }
 
 final class FloatCondition: ColumnCondition<FloatLeaf> {
     private let operation: QuerySyntax.Operator
     private let value: Float
-    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Float) {
+    /// NaN is below every number.
+    private let hasNaNBelow: Bool
+    init(_ frame: QueryFrame, _ column: Column, _ operation: QuerySyntax.Operator, _ value: Float, hasNaNBelow: Bool = false) {
         self.operation = operation
         self.value = value
+        self.hasNaNBelow = hasNaNBelow && (operation == .less || operation == .lessOrEqual)
         super.init(frame, column)
     }
     override func make(_ memory: Memory, _ ref: Int) throws -> FloatLeaf { try FloatLeaf(memory, ref) }
-    override func holds(_ leaf: FloatLeaf, _ row: Int) throws -> Bool { operation.holds(try leaf.value(row), value) }
+    override func holds(_ leaf: FloatLeaf, _ row: Int) throws -> Bool {
+        let found = try leaf.value(row)
+        return operation.holds(found, value) || hasNaNBelow && found?.isNaN == true
+    }
     override func rows(_ leaf: FloatLeaf, _ mask: RowMask, _ count: Int) throws -> RowMask {
         if leaf.count < count { return try super.rows(leaf, mask, count) }
-        return mask & ScanKernels.rows(leaf.node.payload, count, operation, value)
+        var found = ScanKernels.rows(leaf.node.payload, count, operation, value)
+        if hasNaNBelow {
+            let nans = ScanKernels.nans(leaf.node.payload, count, of: Float.self)
+            nans.forEach { if leaf.unchecked($0) != nil { found.insert($0) } }
+        }
+        return mask & found
     }
 }
 

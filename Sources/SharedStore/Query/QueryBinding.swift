@@ -86,6 +86,7 @@ extension QueryRun {
             if case .null = value { return nullCondition(frame, column, comparison) }
             return try valueCondition(frame, column, comparison, value)
         case .constants(let constants):
+            if column.type == .string { return try stringsCondition(frame, column, comparison, constants) }
             guard comparison.operation == .equal, comparison.options.isEmpty, column.type == .int else { return nil }
             var values: Set<Int64> = []
             var includesNull = false
@@ -97,8 +98,35 @@ extension QueryRun {
                 }
             }
             return IntegerSetCondition(frame, column, values, includesNull: includesNull)
-        case .path, .arithmetic, .subqueryCount: return nil
+        case .path(let other):
+            guard comparison.options.isEmpty, !comparison.rules.contains(.typeSets), !comparison.operation.isSubstring,
+                !comparison.isRightList,
+                let own = other.ownProperty, other.scope == path.scope, own.type == .int, own.collection == nil,
+                column.type == .int, column.collection == nil, !column.isNullable
+            else { return nil }
+            let right = try self.column(own)
+            return right.isNullable ? nil : IntegerPairCondition(frame, column, comparison.operation, right)
+        case .arithmetic, .subqueryCount: return nil
         }
+    }
+
+    /// One of so few strings is looked for as each of them.
+    private static let stringsMax = 16
+
+    private func stringsCondition(
+        _ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison, _ constants: [QueryConstant]
+    ) throws -> BoundPredicate? {
+        guard comparison.operation == .equal, comparison.options.isEmpty, !column.isEnumerated, column.collection == nil,
+            constants.count <= QueryRun.stringsMax
+        else { return nil }
+        var parts: [BoundPredicate] = []
+        for constant in constants {
+            guard case .value(.string(let text)) = constant,
+                let part = stringCondition(frame, column, comparison, text)
+            else { return nil }
+            parts.append(part)
+        }
+        return parts.isEmpty ? nil : BoundOr(parts)
     }
 
     private func nullCondition(_ frame: QueryFrame, _ column: Column, _ comparison: QueryComparison) -> BoundPredicate? {
@@ -134,6 +162,9 @@ extension QueryRun {
             return DoubleCondition(frame, column, operation, v)
         case (.float, .float(let v)) where comparison.rules.contains(.nanIsUnordered) && !operation.isSubstring:
             return FloatCondition(frame, column, operation, v)
+        case (.double, .int(let v)) where !operation.isSubstring && v.magnitude <= 1 << 53:
+            return DoubleCondition(
+                frame, column, operation, Double(v), hasNaNBelow: !comparison.rules.contains(.nanIsUnordered))
         case (.timestamp, .timestamp(let v)) where !operation.isSubstring: return TimestampCondition(frame, column, operation, v)
         case (.link, .link(let table, let key))
         where table == column.oppositeTable && (operation == .equal || operation == .notEqual):
@@ -167,6 +198,7 @@ extension QueryRun {
             case .endsWith: test = isFolded ? .endsFolded : .ends
             default: test = isFolded ? .containsFolded : .contains
             }
+        case .like: test = isFolded ? .likeFolded : .like
         default: return nil
         }
         var text = text

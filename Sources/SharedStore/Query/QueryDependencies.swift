@@ -4,8 +4,10 @@ public struct QueryDependencies: Hashable, Sendable {
     public var tables: Set<TableKey>
     /// All incoming links count (`@links.@count`): a change of any table may matter.
     public var isEverything = false
-    /// Whether an object is in the result depends on nothing but its own properties, and the result is in the order of keys.
-    public internal(set) var isFilter = true
+    /// Whether an object is in the result, and where, depends on nothing but properties of objects of the class.
+    public internal(set) var isOwn = true
+    /// The columns of the class that matter; complete where `isOwn`.
+    public internal(set) var columns: Set<ColumnKey> = []
 
     /// - Parameter tables: the class that is asked about among them.
     public init(tables: Set<TableKey>) { self.tables = tables }
@@ -16,7 +18,6 @@ extension Query {
     public var dependencies: QueryDependencies {
         var found = QueryDependencies(tables: [table])
         found.add(predicate)
-        if !orderings.isEmpty { found.isFilter = false }
         for ordering in orderings {
             switch ordering {
             case .sort(let keys): for key in keys { found.add(key.path) }
@@ -52,7 +53,7 @@ extension QueryDependencies {
             add(left)
             add(right)
         case .subqueryCount(let path, let predicate):
-            isFilter = false
+            isOwn = false
             add(path)
             add(predicate)
         }
@@ -61,7 +62,7 @@ extension QueryDependencies {
     private mutating func add(_ constant: QueryConstant) {
         guard case .object(let table, _) = constant else { return }
         tables.insert(table)
-        isFilter = false
+        isOwn = false
     }
 
     fileprivate mutating func add(_ path: QueryPath) {
@@ -71,8 +72,10 @@ extension QueryDependencies {
         }
         if path.end == .allLinks { isEverything = true }
         switch path.end {
-        case .value, .collection: if !path.hops.isEmpty || path.scope != 0 { isFilter = false }
-        case .objects, .allLinks: isFilter = false
+        case .value(let property, _), .collection(let property, _, _):
+            columns.insert(property.column)
+            if !path.hops.isEmpty || path.scope != 0 { isOwn = false }
+        case .objects, .allLinks: isOwn = false
         }
     }
 }

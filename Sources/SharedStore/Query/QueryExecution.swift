@@ -116,7 +116,7 @@ extension Query {
         try forEachMatch(
             run, limit: scanLimit, keys: { found += $0 },
             leaf: { bound, frame, leaf in
-                try bound.narrow(RowMask(count: leaf.count), frame, leaf).forEach { found.append(leaf.key($0)) }
+                leaf.append(try bound.narrow(RowMask(count: leaf.count), frame, leaf), to: &found)
             }, isEnough: { limit in found.count >= limit })
         return try order(found, run)
     }
@@ -208,6 +208,21 @@ extension Query {
             }
         }
         return values
+    }
+}
+
+extension ClusterLeaf {
+    /// Adds the keys of some rows.
+    @inline(__always)
+    fileprivate func append(_ rows: RowMask, to keys: inout [ObjectKey]) {
+        let wanted = keys.count &+ rows.count
+        // A long result grows faster than by doubling: to move it costs more than memory that is not touched.
+        if wanted > keys.capacity { keys.reserveCapacity(max(wanted, keys.count < 1 << 14 ? 2 &* keys.count : 4 &* keys.count)) }
+        if isGeneral {
+            rows.forEach { keys.append(key($0)) }
+        } else {
+            rows.forEach { keys.append(ObjectKey(Int64(bitPattern: offset &+ UInt64($0)))) }
+        }
     }
 }
 

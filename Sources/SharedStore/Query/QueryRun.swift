@@ -67,13 +67,13 @@ final class QueryRun {
 /// The object that a predicate is asked about: a row of a cluster leaf.
 final class QueryFrame {
     let table: Table
-    private(set) var memory: Memory
+    let memory: Memory
     /// The cluster leaf; `generation` tells that it is another one than before.
-    private(set) var cluster: Node
-    private(set) var generation = 0
-    private(set) var hasLeaf = false
-    var index = 0
-    var key = ObjectKey.null
+    @exclusivity(unchecked) private(set) var cluster: Node
+    @exclusivity(unchecked) private(set) var generation = 0
+    @exclusivity(unchecked) private(set) var hasLeaf = false
+    @exclusivity(unchecked) var index = 0
+    @exclusivity(unchecked) var key = ObjectKey.null
 
     init(_ table: Table) {
         self.table = table

@@ -113,6 +113,12 @@ extension ScanKernels {
         }
     }
 
+    /// The first `count` blocks, at most 256, that are no numbers, null among them.
+    @inline(__always)
+    static func nans<T: BinaryFloatingPoint>(_ p: UnsafeRawPointer, _ count: Int, of type: T.Type) -> RowMask {
+        rows(p, count) { (v: T) in v != v }
+    }
+
     @inline(__always)
     private static func rows<T>(_ p: UnsafeRawPointer, _ count: Int, _ holds: (T) -> Bool) -> RowMask {
         var result = RowMask()

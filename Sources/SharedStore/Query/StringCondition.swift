@@ -8,6 +8,7 @@ final class StringCondition: ColumnCondition<StringLeaf> {
         case begins, ends, contains
         /// The same in lower case; `part` is in lower case already.
         case equalFolded, notEqualFolded, beginsFolded, endsFolded, containsFolded
+        case like, likeFolded
     }
     private let test: Test
     private let part: UnsafeRawBufferPointer
@@ -57,6 +58,8 @@ final class StringCondition: ColumnCondition<StringLeaf> {
         case .beginsFolded: return StringMatch.beginsFolded(text, part)
         case .endsFolded: return StringMatch.endsFolded(text, part)
         case .containsFolded: return StringMatch.containsFolded(text, part)
+        case .like: return StringMatch.like(text, part, isFolded: false)
+        case .likeFolded: return StringMatch.like(text, part, isFolded: true)
         }
     }
 
@@ -68,6 +71,12 @@ final class StringCondition: ColumnCondition<StringLeaf> {
         case .begins: return try shortRows(leaf, mask) { StringMatch.begins($0, part) }
         case .ends: return try shortRows(leaf, mask) { StringMatch.ends($0, part) }
         case .contains: return try shortRows(leaf, mask) { ShortSearch.contains($0, part) }
+        case .equalFolded: return try shortRows(leaf, mask) { StringMatch.equalsFolded($0, part) }
+        case .beginsFolded: return try shortRows(leaf, mask) { StringMatch.beginsFolded($0, part) }
+        case .endsFolded: return try shortRows(leaf, mask) { StringMatch.endsFolded($0, part) }
+        case .containsFolded: return try shortRows(leaf, mask) { StringMatch.containsFolded($0, part) }
+        case .like: return try shortRows(leaf, mask) { StringMatch.like($0, part, isFolded: false) }
+        case .likeFolded: return try shortRows(leaf, mask) { StringMatch.like($0, part, isFolded: true) }
         default: return try super.rows(leaf, mask, count)
         }
     }

@@ -5,9 +5,11 @@ final class BoundThroughLink: BoundPredicate {
     private let frame: QueryFrame
     private let link: Column
     /// By key of the object that is linked to, plus 1; 0 for null.
-    private var answers: [Answer]
-    private var leaf: LinkLeaf?
-    private var generation = -1
+    @exclusivity(unchecked) private var answers: [Answer]
+    @exclusivity(unchecked) private var leaf: LinkLeaf?
+    @exclusivity(unchecked) private var generation = -1
+    /// Without primary key keys leave gaps: 8 bits, 8 zeros, then the rest (file-format-2 4.7).
+    private let isSqueezed: Bool
 
     private enum Answer: UInt8 { case unknown, no, yes }
 
@@ -23,17 +25,27 @@ final class BoundThroughLink: BoundPredicate {
         self.inner = inner
         self.frame = frame
         self.link = link
+        isSqueezed = target.primaryKeyColumn == nil
         let count = min(target.objectCount, BoundThroughLink.answersMax / BoundThroughLink.keysPerObject)
         answers = [Answer](repeating: .unknown, count: 64 + count * BoundThroughLink.keysPerObject)
     }
 
     override var cost: Int { inner.cost / 4 }
 
+    /// Where the answer for a link is kept; beyond all answers where it is not.
+    @inline(__always)
+    private func place(_ key: ObjectKey) -> UInt {
+        if key.rawValue < 0 { return 0 }
+        let key = UInt(bitPattern: Int(key.rawValue))
+        if !isSqueezed { return key &+ 1 }
+        return key & 0xFF00 == 0 ? (key & 0xFF | (key >> 16) << 8) &+ 1 : .max
+    }
+
     /// The answer for the row that the frame stands on, whose link is `key`.
     @inline(__always)
     private func answer(_ key: ObjectKey) throws -> Bool {
         // An object that is gone is null (file-format-2 4.9).
-        let place = key.rawValue < 0 ? 0 : UInt(bitPattern: Int(key.rawValue)) &+ 1
+        let place = place(key)
         if place < UInt(bitPattern: answers.count) {
             let known = answers[Int(place)]
             if known != .unknown { return known == .yes }
