@@ -161,7 +161,8 @@ struct Failure {
         switch error {
         case .notAnArchive, .noSuchVersion: .noInput
         case .unknownForm: .unavailable
-        case .damaged, .missing, .keyNeeded, .wrongKey, .notEncrypted, .keyForPlain, .sourceDamaged, .streamingSource, .unsound:
+        case .damaged, .missing, .incomplete, .keyNeeded, .wrongKey, .notEncrypted, .keyForPlain, .plainSource, .sourceDamaged,
+            .unsound:
             .badData
         case .leaseHeld, .leaseLost, .inUse: .tryAgain
         case .otherSource, .destinationExists: .cannotCreate

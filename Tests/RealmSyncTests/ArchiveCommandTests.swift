@@ -135,6 +135,51 @@ final class ArchiveCommandTests: XCTestCase {
             }, [])
     }
 
+    /// The folder was copied while it grew: the manifest is newer than the images and steps beside it.
+    func testOfACopyWhoseNewestImageIsMissingTheRestIsRestoredAndTheLossIsSaid() throws {
+        let scratch = ScratchDirectory(inMemory: true)
+        let source = scratch.file("app.realm"), archive = scratch.file("backup"), copy = scratch.file("copy")
+        for number in 0..<9 {
+            try commit(source, Int64(number))
+            let run = try RealmSync("archive", source, archive, "--once", "--snapshot-interval", "0")
+            XCTAssertEqual(run.exitCode, 0, run.errors)
+        }
+        let versions = try XCTUnwrap(try RealmSync("history", archive, "--json").json() as? [String: Any])
+        let numbers = try XCTUnwrap(versions["history"] as? [[String: Any]]).compactMap { $0["version"] as? Int }
+        XCTAssertEqual(numbers.count, 9)
+        try FileManager.default.copyItem(atPath: archive, toPath: copy)
+        // Without its newest image, all can be had from the older one.
+        try FileManager.default.removeItem(atPath: copy + "/images/0000000000000008")
+        let whole = scratch.file("whole.realm")
+        let restored = try RealmSync("restore", copy, whole)
+        XCTAssertEqual(restored.exitCode, 0, restored.errors)
+        XCTAssertTrue(restored.errors.contains("images/0000000000000008 is missing"), restored.errors)
+        XCTAssertEqual(try RealmSync("compare", whole, source).exitCode, 0)
+        let sound = try RealmSync("verify", copy, "--scratch", scratch.path)
+        XCTAssertEqual(sound.exitCode, 0, sound.errors + sound.output)
+        // Without the step and the merges that lead there either, the one before is the newest.
+        for name in ["steps/0/0000000000000/008", "steps/1/0000000000000/008"] {
+            try FileManager.default.removeItem(atPath: copy + "/" + name)
+        }
+        let older = scratch.file("older.realm")
+        let second = try RealmSync("restore", copy, older)
+        XCTAssertEqual(second.exitCode, 0, second.errors)
+        XCTAssertTrue(second.output.contains("version \(numbers[7]) "), second.output)
+        XCTAssertTrue(second.errors.contains("version \(numbers[8]) is told of"), second.errors)
+        let history = try RealmSync("history", copy)
+        XCTAssertEqual(history.exitCode, 0, history.errors)
+        XCTAssertTrue(history.errors.contains("nothing leads to version \(numbers[8])"), history.errors)
+        let verified = try RealmSync("verify", copy, "--scratch", scratch.path, "--every", "1")
+        XCTAssertEqual(verified.exitCode, 0, verified.errors + verified.output)
+        XCTAssertTrue(verified.output.contains("8 of 8 versions"), verified.output)
+        XCTAssertEqual(
+            try RealmSync("restore", copy, scratch.file("x"), "--version", "\(numbers[8])").exitCode, 65, "asked for by number")
+        // A hole before the newest is no matter of copying.
+        try FileManager.default.removeItem(atPath: copy + "/steps/0/0000000000000/002")
+        let hole = try RealmSync("verify", copy, "--scratch", scratch.path)
+        XCTAssertEqual(hole.exitCode, 1, hole.errors + hole.output)
+    }
+
     func testAnArchiverThatIsKilledAgainAndAgainLosesNothing() throws {
         let scratch = ScratchDirectory(inMemory: true)
         let source = scratch.file("app.realm"), archive = scratch.file("backup"), replica = scratch.file("replica.realm")

@@ -50,6 +50,47 @@ final class EncryptionCommandTests: XCTestCase {
         XCTAssertEqual(try export(), expected)
     }
 
+    /// The commands one after the other, as people type them: nobody has opened the file in between.
+    func testWhatWasJustEncryptedGivenAnotherKeyOrDecryptedIsArchivedAndMirrored() throws {
+        let expected = try export(), first = scratch.file("first.key"), second = scratch.file("second.key")
+        succeed(try RealmSync("keygen", first))
+        succeed(try RealmSync("keygen", second))
+        let steps: [(change: [String], key: [String], refusal: String)] = [
+            (["encrypt", path, "--key-file", first], ["--key-file", first], ""),
+            (
+                ["rekey", path, "--key-file", first, "--new-key-file", second], ["--key-file", second],
+                "encrypted with another key"
+            ),
+            (["decrypt", path, "--key-file", second], [], "its source is not any more"),
+        ]
+        for (number, step) in steps.enumerated() {
+            succeed(try RealmSync(step.change))
+            let archive = scratch.file("archive-\(number)"), restored = scratch.file("restored-\(number).realm")
+            if number > 0 {
+                let before = try RealmSync(["archive", path, scratch.file("archive-\(number - 1)"), "--once"] + step.key)
+                XCTAssertEqual(before.exitCode, 65, before.errors)
+                XCTAssertTrue(before.errors.contains(step.refusal) && before.errors.contains("another place"), before.errors)
+            }
+            succeed(try RealmSync(["archive", path, archive, "--once", "--grace", "0"] + step.key))
+            succeed(try RealmSync(["restore", archive, restored] + step.key))
+            succeed(try RealmSync(["verify", archive, "--scratch", scratch.path] + step.key))
+            let text = try RealmSync(["export", restored, "--immutable"] + step.key)
+            XCTAssertEqual(try ExactJSON(parsing: Array(text.output.utf8)), expected, text.errors)
+        }
+        // The mirror of one that nobody has opened, too, and of one that is a bare copy.
+        let copy = scratch.file("copy.realm")
+        succeed(try RealmSync("copy", path, copy))
+        for (number, file) in [path, copy].enumerated() {
+            let replica = scratch.file("replica-\(number).realm")
+            let mirror = try ChildProcess(product: "realm-sync", ["mirror", file, replica, "--follow"])
+            for _ in 0..<1500 where !FileManager.default.fileExists(atPath: replica) { usleep(20_000) }
+            mirror.signal(SIGTERM)
+            XCTAssertEqual(mirror.waitForEnd(seconds: 60), 0, mirror.errors)
+            succeed(try RealmSync("compare", file, replica))
+            succeed(try RealmSync("archive", file, scratch.file("archive-of-\(number)"), "--once"))
+        }
+    }
+
     func testKeysThatAreMissingTwiceOrWrongAndFilesInUseAreRefusedAndNothingChanges() throws {
         let key = scratch.file("a.key")
         succeed(try RealmSync("keygen", key))

@@ -205,6 +205,28 @@ final class ArchiveFaultTests: ArchiveTestCase {
         try store.close()
     }
 
+    /// Its holder on another machine died with its clock a year ahead, or ours was set back by a year.
+    func testALeaseOfAClockThatIsAheadIsTakenOverByWhoHasSeenItUnchangedForItsDuration() throws {
+        func write(_ token: Int) throws {
+            let year: Int64 = 365 * 86_400_000_000_000
+            let text =
+                "realm-lease 1\nholder somebody\ntoken \(token)\nprocess elsewhere 1 2 3\nduration 150000000\nexpires \(SystemCalls.realTimeNanoseconds() + year)\n"
+            try place().put(ArchiveNames.lease, Array(text.utf8), .always)
+        }
+        try write(1)
+        let lease = ArchiveLease(try place(), purpose: "test", duration: .seconds(60))
+        XCTAssertThrowsError(try lease.acquire()) {
+            XCTAssertTrue("\($0)".contains("somebody, for 1 s more unless renewed"), "it is told how long it may be: \($0)")
+        }
+        usleep(100_000)
+        // A sign of life begins the time anew.
+        try write(2)
+        XCTAssertThrowsError(try lease.acquire())
+        usleep(160_000)
+        XCTAssertNoThrow(try lease.acquire())
+        lease.release()
+    }
+
     func testTheLeaseOfAProcessThatIsGoneIsFree() throws {
         let child = try TestProcess()
         let text =

@@ -18,6 +18,7 @@ class ArchiveTestCase: MirrorTestCase {
     func archiveOptions(_ change: (inout Archive.Options) -> Void = { _ in }) -> Archive.Options {
         var options = Archive.Options()
         options.pinGrace = .zero
+        options.removalDelay = .zero
         options.key = key
         change(&options)
         return options
@@ -122,6 +123,8 @@ final class MemoryPlace: ArchivePlace {
     let description = "memory:"
     var objects: [String: [UInt8]] = [:]
     var requests = Requests()
+    /// Everything that was put, and nil for what was removed, in order.
+    private(set) var changes: [(name: String, bytes: [UInt8]?)] = []
     /// Asked before each request; what it throws is the answer. `isDone` tells that the request had its effect and only the
     /// answer is lost.
     var fault: (_ request: String, _ name: String) throws -> Void = { _, _ in }
@@ -145,6 +148,7 @@ final class MemoryPlace: ArchivePlace {
         case .matches(let tag): if objects[name].map({ self.tag($0) }) != tag { throw ArchivePlaceError.conflict(name: name) }
         }
         objects[name] = bytes
+        changes.append((name, bytes))
         try lostAnswer("put", name)
         return tag(bytes)
     }
@@ -160,6 +164,7 @@ final class MemoryPlace: ArchivePlace {
         requests.delete += 1
         try fault("delete", name)
         objects[name] = nil
+        changes.append((name, nil))
     }
 
     func removeLeftovers() throws {}

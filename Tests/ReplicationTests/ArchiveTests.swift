@@ -132,6 +132,78 @@ final class ArchiveTests: ArchiveTestCase {
         XCTAssertNotEqual(try export(scratch.file("first.realm")), try export(source))
     }
 
+    /// What 'encrypt', 'rekey', 'decrypt' and 'copy' leave, and copies by other software: nobody has opened them for writing yet.
+    func testACopyThatNobodyHasOpenedYetIsArchivedAndGoesOnFromThere() throws {
+        let store = try makeSource()
+        var random = SplitMix(seed: 69)
+        for _ in 0..<5 { try commit(store, &random) }
+        let newest = try store.beginRead()
+        let bare = scratch.file("bare.realm")
+        try withExtendedLifetime(newest) {
+            try StreamingCopy(version: nil, keepsHistory: false).write(newest.group, toPath: bare, key: key)
+        }
+        newest.end()
+        try store.close()
+        let rekeyed = scratch.file("rekeyed.realm"), other = try EncryptionKey(3..<67)
+        try FileManager.default.copyItem(atPath: source, toPath: rekeyed)
+        try StoreFiles.changeKey(rekeyed, from: key, to: other)
+        var copies: [(String, String, EncryptionKey?)] = [("bare", bare, key), ("rekeyed", rekeyed, other)]
+        if key != nil {
+            let plain = scratch.file("plain.realm")
+            try FileManager.default.copyItem(atPath: source, toPath: plain)
+            try StoreFiles.changeKey(plain, from: key, to: nil)
+            copies.append(("decrypted", plain, nil))
+        }
+        let given = scratch.file("given.realm")
+        try FileManager.default.copyItem(atPath: Fixtures.core14 + "/compact-copy.realm", toPath: given)
+        copies.append(("given", given, nil))
+        func text(_ path: String, _ key: EncryptionKey?) throws -> [UInt8] {
+            try JSONExporter.text(ImmutableFile(path: path, key: key).group)
+        }
+        for (name, path, key) in copies {
+            XCTAssertTrue(try ImmutableFile(path: path, key: key).layout.isStreaming, name)
+            let place = try place(scratch.file("archive-\(name)")), options = archiveOptions { $0.key = key }
+            func archive() throws -> ArchiveEntry {
+                try XCTUnwrap(
+                    try Archiver(source: path, place: place, options: options) { _, milliseconds in
+                        if milliseconds > 0 { usleep(1000) }
+                        return nil
+                    }.once())
+            }
+            var expected: [[UInt8]] = [try text(path, key)]
+            _ = try archive()
+            XCTAssertEqual(try text(path, key), expected[0], name)
+            // Somebody opens it and goes on; so does the archive.
+            for _ in 0..<3 {
+                let store = try Store.open(path, self.options { $0.encryptionKey = key })
+                try store.write { transaction in
+                    let name = "class_Later"
+                    let table =
+                        try transaction.editor.group.table(ofClass: "Later").map { try transaction.editor.editor($0.key) }
+                        ?? transaction.editor.createTable(name)
+                    if table.table.column(named: "number") == nil { try table.addColumn("number", .int) }
+                    try table.set("number", of: try table.createObject(), to: .int(Int64(random.next() % 1000)))
+                }
+                let reading = try store.beginRead()
+                expected.append(try withExtendedLifetime(reading) { try JSONExporter.text(reading.group) })
+                reading.end()
+                try store.close()
+                _ = try archive()
+            }
+            let reader = try ArchiveReader(place, key: key)
+            let history = try reader.history()
+            XCTAssertEqual(history.count, expected.count, name)
+            for (entry, content) in zip(history, expected) {
+                let restored = scratch.file("restored.realm")
+                var restoring = Archive.RestoreOptions()
+                restoring.key = key
+                try Archive.restore(reader, entry, to: restored, options: restoring)
+                XCTAssertEqual(try text(restored, key), content, "\(name), version \(entry.snapshot.version)")
+                for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: restored + suffix) }
+            }
+        }
+    }
+
     func testWhatIsPromisedStaysAndTheRestGoes() throws {
         let store = try makeSource()
         var random = SplitMix(seed: 66)
@@ -191,13 +263,24 @@ final class ArchiveTests: ArchiveTestCase {
         XCTAssertNil(try Data(contentsOf: URL(fileURLWithPath: path)).range(of: Data("SECRETSECRET".utf8)))
     }
 
+    /// What is damaged is gone around where there is another way, and told in any case; where there is none, nothing is restored.
     func testEveryFlippedByteIsFoundAndNothingWrongIsRestored() throws {
         let store = try makeSource()
         var random = SplitMix(seed: 68)
         try follow(place(), commits: 20) { _ in try self.commit(store, &random) }
         try store.close()
         let target = scratch.file("target.realm")
-        var refused = 0
+        var refused = 0, told = 0
+        func look(_ name: String) throws {
+            do {
+                let reader = try ArchiveReader(place(), key: key)
+                let entry = try reader.newest()
+                try Archive.restore(reader, entry, to: target, options: restoreOptions())
+                XCTAssertEqual(try export(target), exports[entry.snapshot.version], name)
+                if !reader.notes.isEmpty { told += 1 }
+            } catch { refused += 1 }
+            for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: target + suffix) }
+        }
         for name in try place().list("") where name != "lease" && name != "hashes" {
             let path = folder + "/" + name
             let good = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -205,27 +288,18 @@ final class ArchiveTests: ArchiveTestCase {
                 var bad = good
                 bad[Int(random.next() % UInt64(bad.count))] ^= UInt8(1 + random.next() % 255)
                 try bad.write(to: URL(fileURLWithPath: path))
-                do {
-                    let reader = try ArchiveReader(place(), key: key)
-                    let entry = try reader.newest()
-                    try Archive.restore(reader, entry, to: target, options: restoreOptions())
-                    XCTAssertEqual(try export(target), exports[entry.snapshot.version], name)
-                } catch { refused += 1 }
-                for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: target + suffix) }
+                try look(name)
             }
             for count in [0, good.count / 2, good.count - 1] {
                 try good.prefix(count).write(to: URL(fileURLWithPath: path))
-                do {
-                    let reader = try ArchiveReader(place(), key: key)
-                    let entry = try reader.newest()
-                    try Archive.restore(reader, entry, to: target, options: restoreOptions())
-                    XCTAssertEqual(try export(target), exports[entry.snapshot.version], name)
-                } catch { refused += 1 }
-                for suffix in ["", ".lock"] { try? FileManager.default.removeItem(atPath: target + suffix) }
+                try look(name)
             }
             try good.write(to: URL(fileURLWithPath: path))
         }
-        XCTAssertGreaterThan(refused, 20)
+        print("\(refused) were refused, \(told) gone around")
+        // The one image has no other way to it; each merged piece that is read has.
+        XCTAssertGreaterThanOrEqual(refused, 9)
+        XCTAssertGreaterThanOrEqual(told, 9)
         let reader = try ArchiveReader(place(), key: key)
         try assertRestores(reader, try reader.newest())
     }

@@ -94,7 +94,7 @@ final class Soak {
         try "soak:\(String(repeating: "5a", count: 32))\n".write(toFile: "\(folder)/secret", atomically: true, encoding: .utf8)
         chmod("\(folder)/secret", 0o600)
         var text =
-            "[service]\nsocket = \(folder)/status\nlog-level = info\n\n[defaults]\nretry-min = 100ms\nretry-max = 1s\npin-limit = 1h\nkeep = 500\n"
+            "[service]\nsocket = \(folder)/status\nlog-level = info\n\n[defaults]\nretry-min = 100ms\nretry-max = 1s\npin-limit = 1h\nkeep = 500\nremoval-delay = 0\n"
         for target in targets {
             switch target.kind {
             case .folder: text += "[mirror \(target.name)]\nsource = \(source)\ndestination = \(target.path)\n"

@@ -63,6 +63,7 @@ func runArchiveCommand(_ arguments: [String]) throws -> Int32 {
     options.pinGrace = .zero
     options.key = key
     options.keep = 8
+    options.removalDelay = .zero
     options.snapshotInterval = .zero
     var done = 0
     var thrown: (any Error)?

@@ -15,6 +15,9 @@ public enum Archive {
         public var keep: Int?
         /// Every version that was the newest within so long can be restored.
         public var keepFor: Duration?
+        /// What is not promised any more is removed so much later: a copy of the place that takes less time than this to be made is
+        /// whole.
+        public var removalDelay = Duration.seconds(3600)
         /// After so long a new image is made, if anything was changed. It is made sooner where steps have become half as long as
         /// it.
         public var snapshotInterval = Duration.seconds(86_400)
@@ -62,11 +65,12 @@ public enum Archive {
 
     /// - Throws: `ArchiveError` for what is missing or damaged, and what the place throws.
     public static func summary(_ reader: ArchiveReader) throws -> Summary {
+        let history = try reader.history()
         let tail =
             try reader.newest().sequence > reader.manifest.indexed ?? 0
             ? reader.entries(from: (reader.manifest.indexed ?? 0) + 1, through: UInt64.max) : []
         return Summary(
-            source: reader.source, versionCount: try reader.history().count,
+            source: reader.source, versionCount: history.count,
             imageCount: reader.manifest.images.filter { $0.sequence >= reader.manifest.oldest }.count,
             changedByteCount: reader.manifest.changedByteCount + tail.reduce(0) { $0 &+ $1.plainByteCount },
             storedByteCount: reader.manifest.storedByteCount + tail.reduce(0) { $0 &+ $1.storedByteCount })

@@ -8,7 +8,8 @@ import SystemCalls
 /// each reader sees whole versions only. Where the archive began anew, or has given up what lies between, a restored file takes
 /// the replica's place as soon as nobody has it open.
 ///
-/// The place is asked for the next step by its name at each interval; nothing is listed.
+/// The place is asked for the next step by its name at each interval; nothing is listed. A copy of an archive, which a copier
+/// brings up to date now and then, is followed as far as it goes.
 ///
 /// Used by one thread, which `run` keeps until the end.
 public final class ArchiveFollower {
@@ -132,18 +133,32 @@ public final class ArchiveFollower {
         if try writer.connect() != nil, let state = writer.state {
             // The state may be behind the file by the one step whose note was lost: applying it again finds that out by its
             // bytes.
-            let known = try reader.entries(from: state.sequence, through: state.sequence).first
+            let known =
+                try reader.entries(from: state.sequence, through: state.sequence).first
+                ?? reader.described([state.sequence]).first
             if let known, known.chain == state.chain, known.snapshot == state.snapshot {
                 entry = known
                 return
             }
             options.onMessage("version \(state.snapshot.version) is not in the archive any more: the replica is restored anew")
         }
-        try restore(writer, reader)
+        let newest = try reader.newest()
+        guard let target = try restorable(reader, newest) else {
+            throw ArchiveError.missing(place: place.description, object: "what leads to version \(newest.snapshot.version)")
+        }
+        try restore(writer, reader, target)
     }
 
-    private func restore(_ writer: ReplicaWriter, _ reader: ArchiveReader) throws {
-        let newest = try reader.newest()
+    /// The version to restore where one is told of as the newest: that one, or, in a copy that does not have all that leads to it,
+    /// the newest to which all is there, if it is newer than what we have.
+    private func restorable(_ reader: ArchiveReader, _ told: ArchiveEntry) throws -> ArchiveEntry? {
+        if try reader.reaches(told) { return told }
+        guard let found = try reader.newestRestorable() else { return nil }
+        if let here = entry, found.sequence <= here.sequence { return nil }
+        return found
+    }
+
+    private func restore(_ writer: ReplicaWriter, _ reader: ArchiveReader, _ newest: ArchiveEntry) throws {
         let standing = try writer.prepareForImage()
         try writer.requireUnused(standing)
         let temporary = MirrorImage.temporaryPath(destination)
@@ -197,12 +212,18 @@ public final class ArchiveFollower {
             // Nothing comes after this version where it is the last before a new beginning, or where what followed was removed.
             if misses % Self.missesBetweenLooks == 1 {
                 let fresh = try ArchiveReader(place, key: key)
-                if try fresh.newest().sequence != here.sequence, try step(after: here, writer) == nil {
-                    options.onMessage(
-                        "the archive does not go on from version \(here.snapshot.version): the replica is restored anew")
-                    writer.disconnect()
-                    _ = try writer.connect()
-                    return try restore(writer, fresh)
+                let told = try fresh.newest()
+                if told.sequence != here.sequence, try step(after: here, writer) == nil {
+                    if let target = try restorable(fresh, told) {
+                        options.onMessage(
+                            "the archive does not go on from version \(here.snapshot.version): the replica is restored anew")
+                        writer.disconnect()
+                        _ = try writer.connect()
+                        return try restore(writer, fresh, target)
+                    }
+                    say("what leads from version \(here.snapshot.version) to version \(told.snapshot.version) is not there yet")
+                    wait(interval)
+                    continue
                 }
             }
             if writer.wasReplaced { return options.onMessage("\(destination) was removed or replaced") }

@@ -8,6 +8,9 @@ import SystemCalls
 /// is gone. It is renewed before something is written and never for its own sake: an archiver that has nothing to do asks nothing
 /// of the place, and finds out when it has whether somebody else was there meanwhile. A holder that was asleep past its time may
 /// still be about to put a step: that is never replaced, so one of the two sees a conflict and ends.
+///
+/// Clocks of two machines differ, and may be set: a lease that lapses later than its duration from now was written by a clock that
+/// is ahead, or ours was set back. Who waits sees by a clock of his own that it stays the same for its duration, and takes it then.
 final class ArchiveLease {
     private let place: any ArchivePlace
     private let purpose: String
@@ -15,6 +18,8 @@ final class ArchiveLease {
     private let token: String
     private var tag: String?
     private var renewAt: Int64 = 0
+    /// What stood there when we last looked, and since when we have seen it unchanged.
+    private var seen: (tag: String, since: Int64)?
 
     static let byteCountMax = 65_536
 
@@ -36,9 +41,21 @@ final class ArchiveLease {
         let found = try place.getAll(ArchiveNames.lease, limit: Self.byteCountMax)
         if let found {
             let text = Self.parse(found.bytes)
-            if text["token"].map(String.init) != token, !Self.isFree(text) { throw refusal(text) }
+            if text["token"].map(String.init) != token, !Self.isFree(text), !hasLapsed(text, found.tag) { throw refusal(text) }
         }
         try put(found.map { .matches($0.tag) } ?? .absent)
+    }
+
+    /// Whether it stood there unchanged for its duration while we waited.
+    private func hasLapsed(_ text: [Substring: Substring], _ tag: String) -> Bool {
+        let now = SystemCalls.monotonicNanoseconds()
+        if seen?.tag != tag { seen = (tag, now) }
+        guard let seen else { return false }
+        return now - seen.since >= Self.duration(text) ?? nanoseconds
+    }
+
+    private static func duration(_ text: [Substring: Substring]) -> Int64? {
+        text["duration"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }
 
     /// Holds the lease for what is about to be written.
@@ -65,7 +82,8 @@ final class ArchiveLease {
 
     private func refusal(_ text: [Substring: Substring]) -> ArchiveError {
         let holder = text["holder"].map(String.init) ?? "somebody who does not say who"
-        let until = Self.seconds(text).map { $0 > 0 ? ", for \($0) s more unless renewed" : "" } ?? ""
+        let limit = Self.duration(text).map { $0 / 1_000_000_000 + 1 } ?? Int64.max
+        let until = Self.seconds(text).map { $0 > 0 ? ", for \(min($0, limit)) s more unless renewed" : "" } ?? ""
         return tag == nil
             ? .leaseHeld(place: place.description, holder: holder + until) : .leaseLost(place: place.description, holder: holder)
     }
@@ -83,6 +101,7 @@ final class ArchiveLease {
         holder \(purpose) by process \(getpid()) on \(MirrorLock.hostName), since \(MirrorLock.timeText())
         token \(token)
         process \(ProcessMark.own)
+        duration \(nanoseconds)
         expires \(expires)
 
         """

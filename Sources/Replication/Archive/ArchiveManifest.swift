@@ -76,6 +76,12 @@ struct ArchiveManifest: Equatable {
         var ordinal: Int
     }
 
+    struct Leaving: Equatable {
+        var sequence: UInt64
+        /// Nanoseconds since 1970.
+        var since: UInt64
+    }
+
     static let magic = "realm-archive 1"
     static let byteCountMax = 64 << 20
 
@@ -89,6 +95,8 @@ struct ArchiveManifest: Equatable {
     var oldest: UInt64 = 0
     /// All before this was removed.
     var removed: UInt64 = 0
+    /// What was given up and is not removed yet: all before an image, and when that became the oldest one, in order.
+    var leaving: [Leaving] = []
     /// The index tells of all up to here; nil where there is nothing yet.
     var indexed: UInt64?
     /// Versions that were archived up to `indexed`.
@@ -112,6 +120,7 @@ struct ArchiveManifest: Equatable {
             encrypted \(keyCheck ?? "no")
             oldest \(oldest)
             removed \(removed)
+            leaving \(leaving.isEmpty ? "none" : leaving.map { "\($0.sequence):\($0.since)" }.joined(separator: " "))
             indexed \(indexed.map { "\($0)" } ?? "none")
             count \(count)
             changed \(changedByteCount)
@@ -130,6 +139,10 @@ struct ArchiveManifest: Equatable {
             let first = text.prefix { $0 != "\n" }
             if first.hasPrefix("realm-archive ") { throw ArchiveError.unknownForm(place: place, form: String(first.prefix(40))) }
             throw ArchiveError.notAnArchive(place: place)
+        }
+        // Each line has its end, so that none can have been cut.
+        guard text.hasSuffix("\n") else {
+            throw ArchiveError.incomplete(place: place, object: ArchiveNames.manifest, byteCount: text.utf8.count)
         }
         func damaged(_ reason: String) -> ArchiveError { .damaged(place: place, object: ArchiveNames.manifest, reason: reason) }
         var lines: [Substring: Substring] = [:]
@@ -168,10 +181,43 @@ struct ArchiveManifest: Equatable {
         keyCheck = check == "no" ? nil : check
         oldest = try number("oldest")
         removed = try number("removed")
+        guard let leaving = Self.leaving(lines["leaving"], oldest: oldest, removed: removed) else {
+            throw damaged("the line 'leaving' cannot be")
+        }
+        self.leaving = leaving
         indexed = try value("indexed") == "none" ? nil : try number("indexed")
         count = Int(try number("count"))
         changedByteCount = Int(try number("changed"))
         storedByteCount = Int(try number("stored"))
+    }
+
+    /// Nil for what cannot be. Where there is no such line, what was given up was to be removed at once.
+    private static func leaving(_ text: Substring?, oldest: UInt64, removed: UInt64) -> [Leaving]? {
+        guard let text else { return removed < oldest ? [Leaving(sequence: oldest, since: 0)] : [] }
+        if text == "none" { return [] }
+        var all: [Leaving] = []
+        for item in text.split(separator: " ") {
+            let numbers = item.split(separator: ":").compactMap { UInt64($0) }
+            guard numbers.count == 2, numbers[0] <= oldest, numbers[0] > all.last?.sequence ?? 0 else { return nil }
+            all.append(Leaving(sequence: numbers[0], since: numbers[1]))
+        }
+        return all
+    }
+
+    /// Gives up all before an image, of which there is no need to know the time more exactly than to a fraction of the delay.
+    mutating func giveUp(before sequence: UInt64, at now: UInt64, delay: UInt64) {
+        oldest = sequence
+        let grain = delay / 16
+        let since = grain == 0 ? now : (now / grain + 1) &* grain
+        // A clock that was set back must not put off removal for ever.
+        for index in leaving.indices where leaving[index].since > since { leaving[index].since = since }
+        leaving.removeAll { $0.since == since }
+        leaving.append(Leaving(sequence: sequence, since: since))
+    }
+
+    /// The image before which all was given up so long ago that it can go; nil where there is none.
+    func due(now: UInt64, delay: UInt64) -> UInt64? {
+        leaving.last { $0.sequence > removed && ($0.since > now ? delay == 0 : now - $0.since >= delay) }?.sequence
     }
 
     /// The image from which `sequence` is reached.

@@ -34,6 +34,26 @@ enum ArchiveNames {
 
     static func chunk(of sequence: UInt64) -> UInt64 { sequence / indexChunkCount }
 
+    enum Meaning: Equatable {
+        case image(UInt64)
+        case step(level: Int, last: UInt64)
+    }
+
+    /// What an object with this name holds; nil for anything else that may lie in a folder.
+    static func meaning(of name: String) -> Meaning? {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        func number(_ digits: Substring) -> UInt64? { UInt64(digits, radix: 16).flatMap { $0 < 1 << 60 ? $0 : nil } }
+        if parts.count == 2, parts[0] == "images", let sequence = number(parts[1]), image(sequence) == name {
+            return .image(sequence)
+        }
+        if parts.count == 4, parts[0] == "steps", let level = Int(parts[1]), (0...levelMax).contains(level),
+            let last = number(parts[2] + parts[3]), step(level, last) == name
+        {
+            return .step(level: level, last: last)
+        }
+        return nil
+    }
+
     private static func hexadecimal(_ value: UInt64) -> String {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits

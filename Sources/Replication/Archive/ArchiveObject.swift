@@ -80,6 +80,20 @@ struct ArchiveObjectHead: Equatable {
     }
 }
 
+extension ArchiveObjectHead {
+    /// Of the beginning of an object.
+    init(_ read: ArchiveRead, _ place: any ArchivePlace, _ name: String) throws {
+        if read.totalByteCount < Self.byteCount {
+            throw ArchiveError.incomplete(place: place.description, object: name, byteCount: read.totalByteCount)
+        }
+        guard let head = ArchiveObjectHead(read.bytes) else {
+            throw ArchiveError.damaged(
+                place: place.description, object: name, reason: "its head is no head of an archive's object")
+        }
+        self = head
+    }
+}
+
 /// Puts records behind a head, encrypted where there is a cipher.
 struct ArchiveRecords {
     let name: String
@@ -146,10 +160,7 @@ final class ArchiveObjectReader {
             guard let read = try place.get(name, from: 0, count: Self.pieceByteCount) else { return nil }
             first = read
         }
-        guard let head = ArchiveObjectHead(first.bytes) else {
-            throw ArchiveError.damaged(
-                place: place.description, object: name, reason: "its head is no head of an archive's object")
-        }
+        let head = try ArchiveObjectHead(first, place, name)
         if head.isEncrypted, cipher == nil { throw ArchiveError.keyNeeded(place: place.description) }
         self.head = head
         self.place = place
@@ -173,7 +184,8 @@ final class ArchiveObjectReader {
                     throw ArchiveError.missing(place: place.description, object: name)
                 }
                 if more.bytes.isEmpty {
-                    throw damaged("it ends after \(bufferOffset + buffer.count) bytes, in the midst of a record")
+                    throw ArchiveError.incomplete(
+                        place: place.description, object: name, byteCount: bufferOffset + buffer.count)
                 }
                 buffer += more.bytes
             }

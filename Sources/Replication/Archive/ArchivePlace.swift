@@ -2,7 +2,7 @@
 ///
 /// A name is a path of few parts with letters, digits, dots and dashes. What is there under a name is whole at all times: it
 /// appears, and is replaced, in one step, and when `put` or `finish` returns it survives a power cut. Nothing is ever changed in
-/// place, and nothing is listed but by those who verify.
+/// place, and nothing is listed but by those who restore or verify.
 ///
 /// Thread rules: one thread at a time.
 public protocol ArchivePlace: AnyObject {

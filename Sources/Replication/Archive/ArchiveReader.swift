@@ -3,13 +3,22 @@ import SharedStore
 /// Finds versions in an archive, and the way to them. Writes nothing and needs no lease.
 ///
 /// What an archiver removes meanwhile is missing for who was on the way to it: `ArchiveError.missing`; opening again shows what
-/// is there.
+/// is there. A copy of an archive may have parts of different age; see `ArchiveReader+Copies`.
 public final class ArchiveReader {
     /// Where the archive lies; the reader asks it, on the thread that uses the reader.
     public let place: any ArchivePlace
     let manifest: ArchiveManifest
     let cipher: ArchiveCipher?
     private var chunks: [UInt64: [ArchiveEntry]] = [:]
+    /// What is there, listed where something was found missing, and why what of it is not used.
+    var listed: ArchiveInventory?
+    var givenUp: [String: String] = [:]
+    /// Whether the images that are there are those that the manifest names; nil where nobody has asked yet.
+    var isOutOfStep: Bool?
+    /// What a person should know of this archive, in the order in which it was found.
+    public internal(set) var notes: [String] = []
+    /// Something that is there is damaged.
+    public internal(set) var hasDamage = false
 
     init(_ place: any ArchivePlace, _ manifest: ArchiveManifest, _ cipher: ArchiveCipher?) {
         self.place = place
@@ -55,8 +64,11 @@ public final class ArchiveReader {
 
     /// As `entries(ofChunk:)`; none where there is no such chunk, because it was removed.
     func entriesIfThere(ofChunk number: UInt64) throws -> [ArchiveEntry] {
-        do { return try entries(ofChunk: number) } catch ArchiveError.missing { return [] }
+        do { return try entries(ofChunk: number) } catch let error as ArchiveError where error.isAbsence { return [] }
     }
+
+    /// The numbers of the chunks that were read.
+    var knownChunks: [UInt64] { chunks.keys.sorted() }
 
     /// The next chunk in which there may be something: numbers leap where something began anew.
     func nextChunk(after number: UInt64, upTo last: UInt64) -> UInt64 {
@@ -69,30 +81,52 @@ public final class ArchiveReader {
     }
 
     /// Versions that are there and not in the index yet, after `last`.
+    ///
+    /// What does not go on from there, or is there in part only, ends them: see `isBlocked`.
     func unindexed(after last: ArchiveEntry?) throws -> [ArchiveEntry] {
         guard var before = last else { return [] }
+        isBlocked = false
         var found: [ArchiveEntry] = []
         while true {
             let name = ArchiveNames.step(0, before.sequence + 1)
             guard let read = try place.get(name, from: 0, count: ArchiveObjectHead.byteCount) else { break }
-            guard let head = ArchiveObjectHead(read.bytes), head.sequence == before.sequence + 1,
-                head.parentSequence == before.sequence
-            else {
+            let head: ArchiveObjectHead
+            do { head = try ArchiveObjectHead(read, place, name) } catch let error as ArchiveError where error.isAbsence {
+                isBlocked = true
+                break
+            }
+            guard head.sequence == before.sequence + 1, head.parentSequence == before.sequence else {
                 throw ArchiveError.damaged(place: place.description, object: name, reason: "its head cannot be")
             }
-            if let index = found.indices.last { found[index].chain = head.parentChain }
+            if let index = found.indices.last {
+                found[index].chain = head.parentChain
+            } else if head.parentChain != before.chain {
+                isBlocked = true
+                break
+            }
             let entry = ArchiveEntry(
                 sequence: head.sequence, snapshot: head.this, time: head.time, kind: head.kind == .content ? .content : .step,
                 plainByteCount: head.plainByteCount, storedByteCount: read.totalByteCount, chain: Digest())
             found.append(entry)
             before = entry
         }
-        if let index = found.indices.last { found[index].chain = try lastChain(ArchiveNames.step(0, found[index].sequence)) }
+        if let index = found.indices.last {
+            do { found[index].chain = try lastChain(ArchiveNames.step(0, found[index].sequence)) } catch let error as ArchiveError
+                where error.isAbsence
+            {
+                isBlocked = true
+                found.removeLast()
+                // The one before it was told by the head of what is left out.
+            }
+        }
         return found
     }
 
+    /// Behind the newest version lies something that does not go on from it, or not all of what does.
+    private(set) var isBlocked = false
+
     /// The chain hash that an object ends with.
-    private func lastChain(_ name: String) throws -> Digest {
+    func lastChain(_ name: String) throws -> Digest {
         guard let reader = try ArchiveObjectReader(place, name, cipher: cipher) else {
             throw ArchiveError.missing(place: place.description, object: name)
         }
@@ -133,13 +167,18 @@ public final class ArchiveReader {
         return out
     }
 
-    /// All versions that can be restored, oldest first.
-    public func history() throws -> [ArchiveEntry] { try entries(from: manifest.oldest, through: UInt64.max) }
-
     // MARK: Finding
 
-    /// The newest version in the archive.
+    /// The newest version in the archive, as far as its index and what follows tell.
     public func newest() throws -> ArchiveEntry {
+        do { return try newestIndexed() } catch let error as ArchiveError where error.isAbsence {
+            note(error)
+            guard let found = try newestRestorable() else { throw error }
+            return found
+        }
+    }
+
+    private func newestIndexed() throws -> ArchiveEntry {
         if let last = try unindexed().last { return last }
         guard let indexed = manifest.indexed,
             let last = try entries(ofChunk: ArchiveNames.chunk(of: indexed)).last(where: { $0.sequence <= indexed })
@@ -151,6 +190,7 @@ public final class ArchiveReader {
 
     /// The version with this number; of several (the source was set back), the one that was archived last.
     public func version(_ version: UInt64) throws -> ArchiveEntry {
+        if try looksOutOfStep(), let found = try history().last(where: { $0.snapshot.version == version }) { return found }
         let images = manifest.images.filter { $0.sequence >= manifest.oldest }
         var around: (ArchiveEntry?, ArchiveEntry?)?
         for index in images.indices.reversed() where images[index].version <= version {
@@ -170,6 +210,7 @@ public final class ArchiveReader {
 
     /// The version that was the newest at a moment, in nanoseconds since 1970.
     public func version(at time: UInt64) throws -> ArchiveEntry {
+        if try looksOutOfStep(), let found = try history().last(where: { $0.time <= time }) { return found }
         let images = manifest.images.filter { $0.sequence >= manifest.oldest }
         if let index = images.lastIndex(where: { $0.time <= time }) {
             let next = index + 1 < images.count ? images[index + 1].sequence : nil

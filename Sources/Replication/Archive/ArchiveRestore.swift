@@ -34,14 +34,37 @@ final class RestoredFile {
 
     deinit { backend.close() }
 
-    /// Goes on to a version, from the image before it, or from where the content stands if that is on the way.
+    /// Goes on to a version, from the image before it, or from where the content stands if that is on the way. Where something on
+    /// that way is missing or broken, by another one that is there.
     func advance(to target: ArchiveEntry) throws {
-        guard let base = reader.manifest.base(of: target.sequence) else {
-            throw ArchiveError.missing(
-                place: reader.place.description, object: "an image before version \(target.snapshot.version)")
+        var base = reader.manifest.base(of: target.sequence)?.sequence
+        while true {
+            do {
+                guard let base else {
+                    throw ArchiveError.missing(
+                        place: reader.place.description, object: "an image before version \(target.snapshot.version)")
+                }
+                try go(from: base, to: target)
+                break
+            } catch let error as ArchiveError {
+                let isNews = reader.doWithout(error)
+                // Without a listing so far, that no image is named is news too.
+                guard let other = try reader.inventory().base(of: target.sequence), isNews || other != base else { throw error }
+                base = other
+                // Begins anew: what was stored is overwritten.
+                sequence = nil
+            }
         }
-        if sequence.map({ $0 < base.sequence || $0 > target.sequence }) ?? true {
-            let name = ArchiveNames.image(base.sequence)
+        guard sequence == target.sequence, snapshot == target.snapshot, chain == target.chain else {
+            throw ArchiveError.damaged(
+                place: reader.place.description, object: ArchiveNames.index(ArchiveNames.chunk(of: target.sequence)),
+                reason: "it tells of another version \(target.snapshot.version) than the steps lead to")
+        }
+    }
+
+    private func go(from base: UInt64, to target: ArchiveEntry) throws {
+        if sequence.map({ $0 < base || $0 > target.sequence }) ?? true {
+            let name = ArchiveNames.image(base)
             guard try store(name, isImage: true) else {
                 throw ArchiveError.missing(place: reader.place.description, object: name)
             }
@@ -54,15 +77,11 @@ final class RestoredFile {
             }
             if !isFound { throw ArchiveError.missing(place: reader.place.description, object: ArchiveNames.step(0, here + 1)) }
         }
-        guard sequence == target.sequence, snapshot == target.snapshot, chain == target.chain else {
-            throw ArchiveError.damaged(
-                place: reader.place.description, object: ArchiveNames.index(ArchiveNames.chunk(of: target.sequence)),
-                reason: "it tells of another version \(target.snapshot.version) than the steps lead to")
-        }
     }
 
     /// Stores an object's bytes; false where it is not there.
     private func store(_ name: String, isImage: Bool) throws -> Bool {
+        if reader.givenUp[name] != nil { return false }
         guard let object = try ArchiveObjectReader(reader.place, name, cipher: reader.cipher) else { return false }
         let head = object.head
         guard isImage ? head.kind == .image : head.kind != .image && head.kind != .text else {
@@ -174,6 +193,14 @@ extension Archive {
         public var readCount: Int
         /// The name under which the file lives on that stood there.
         public var setAside: String?
+    }
+
+    /// Makes a file of the newest version from which one can be made; see `withNewest`.
+    @discardableResult
+    public static func restoreNewest(_ reader: ArchiveReader, to destination: String, options: RestoreOptions = RestoreOptions())
+        throws -> Restored
+    {
+        try withNewest(of: reader) { try restore(reader, $0, to: destination, options: options) }
     }
 
     /// Makes a file of a version, whole or not at all.

@@ -34,6 +34,9 @@ final class ArchiveWriter {
     var tracked: TrackedHashes?
     /// The version whose hashes lie in the archive.
     private var hashedSequence: UInt64?
+    /// Where what is there is not whole, as in a copy: nothing is built upon it, and what is archived next begins anew behind it.
+    private var beginsAfter: UInt64?
+    var beginsAnew: Bool { beginsAfter != nil }
     private var attempt: (sequence: UInt64, snapshot: Snapshot, bytes: [UInt8], chain: Digest)?
 
     static let recordByteCountMax = 32 << 20
@@ -52,6 +55,7 @@ final class ArchiveWriter {
         if let found = try place.getAll(ArchiveNames.manifest, limit: ArchiveManifest.byteCountMax) {
             manifest = try ArchiveManifest(text: String(decoding: found.bytes, as: UTF8.self), place: place.description)
             manifestTag = found.tag
+            if key == nil, manifest.keyCheck != nil { throw ArchiveError.plainSource(place: place.description) }
             cipher = try Archive.cipher(manifest, key, place)
             if key != nil, cipher == nil { throw ArchiveError.notEncrypted(place: place.description) }
             if manifest.source != source {
@@ -73,17 +77,20 @@ final class ArchiveWriter {
         storedByteCount = manifest.storedByteCount
         let reader = ArchiveReader(place, manifest, cipher)
         if let indexed = manifest.indexed {
-            chunk = try reader.entries(ofChunk: ArchiveNames.chunk(of: indexed)).filter { $0.sequence <= indexed }
+            chunk = try reader.entriesIfThere(ofChunk: ArchiveNames.chunk(of: indexed)).filter { $0.sequence <= indexed }
+            // An index that is older than the manifest: what it lacks was counted.
+            if let last = chunk.last { count = max(chunk.count, count - Int(clamping: indexed - last.sequence)) }
         }
         newest = chunk.last
         for entry in try reader.unindexed(after: newest) { adopt(entry) }
+        if try !isWhole(reader) { try setAside(reader) }
         if let newest, let base = manifest.base(of: newest.sequence) {
             // Merges are not counted here: the next image comes a little earlier than it would have.
             for entry in try reader.entries(from: base.sequence + 1, through: newest.sequence) {
                 path.append((entry.sequence, 0, entry.plainByteCount))
             }
         }
-        if let newest, let found = try place.getAll(ArchiveNames.hashes, limit: 1 << 30),
+        if let newest, beginsAfter == nil, let found = try place.getAll(ArchiveNames.hashes, limit: 1 << 30),
             let record = try? ArchiveObjectReader(place, ArchiveNames.hashes, cipher: cipher, stored: found.bytes),
             record.head.sequence == newest.sequence, let hashes = BlockHashes(encoded: (try? record.record()) ?? []),
             hashes.snapshot == newest.snapshot
@@ -91,6 +98,40 @@ final class ArchiveWriter {
             tracked = TrackedHashes(hashes)
             hashedSequence = newest.sequence
         }
+    }
+
+    /// Whether the newest version can be reached and nothing lies where the next one is to be put.
+    private func isWhole(_ reader: ArchiveReader) throws -> Bool {
+        guard let newest else { return manifest.indexed == nil }
+        return try !reader.isBlocked && reader.reaches(newest)
+    }
+
+    /// Lets what is there be, without building upon it.
+    private func setAside(_ reader: ArchiveReader) throws {
+        let there = try reader.inventory()
+        let floor = there.hasImage(manifest.oldest) ? manifest.oldest : 0
+        var images: [ArchiveManifest.Image] = []
+        for sequence in there.imageSequences where sequence >= floor {
+            if let known = manifest.images.first(where: { $0.sequence == sequence }) {
+                images.append(known)
+            } else if let entry = try? reader.described([sequence]).first {
+                let before = images.last.map { (ordinal: $0.ordinal, sequence: $0.sequence) } ?? (0, sequence)
+                images.append(
+                    .init(
+                        sequence: sequence, version: entry.snapshot.version, time: entry.time,
+                        plainByteCount: entry.plainByteCount, storedByteCount: entry.storedByteCount,
+                        ordinal: before.ordinal + Int(clamping: min(sequence - before.sequence, UInt64(count)))))
+            }
+        }
+        manifest.images = images
+        if let first = images.first, manifest.oldest < first.sequence || floor == 0 { manifest.oldest = first.sequence }
+        manifest.removed = min(manifest.removed, manifest.oldest)
+        manifest.leaving.removeAll { $0.sequence > manifest.oldest }
+        beginsAfter = max(there.highest ?? 0, newest?.sequence ?? 0, manifest.indexed ?? 0)
+        if newest == nil { newest = try reader.newestRestorable() }
+        let upTo =
+            try reader.newestRestorable().map { "all up to version \($0.snapshot.version) is there" } ?? "nothing is whole there"
+        options.onMessage("\(place.description) is a copy that was made while the archive grew: \(upTo); a new image is made")
     }
 
     private func adopt(_ entry: ArchiveEntry) {
@@ -212,7 +253,7 @@ final class ArchiveWriter {
     func appendStart(_ memory: Memory, _ snapshot: Snapshot, _ extents: FreeExtents, time: UInt64) throws {
         if newest != nil { try flush() }
         let alignment = ArchiveNames.startAlignment
-        let sequence = newest.map { ($0.sequence / alignment + 1) * alignment } ?? 0
+        let sequence = (beginsAfter ?? newest?.sequence).map { ($0 / alignment + 1) * alignment } ?? 0
         let before = storedByteCount
         let (stored, chain) = try putImage(sequence, memory, snapshot, extents, time: time, chain: Digest())
         storedByteCount = before
@@ -226,6 +267,7 @@ final class ArchiveWriter {
                 storedByteCount: stored, ordinal: count - 1))
         path = []
         newestRanges = []
+        beginsAfter = nil
         tracked = TrackedHashes(try BlockHashes(memory: memory, snapshot: snapshot, extents: extents))
         try putHashes()
         try flush()
@@ -399,7 +441,7 @@ final class ArchiveWriter {
         return true
     }
 
-    // MARK: Index, hashes, retention
+    // MARK: Index, hashes
 
     /// Puts what is known since the last time, so that readers need to look less.
     func flush() throws {
@@ -433,55 +475,5 @@ final class ArchiveWriter {
         try place.put(ArchiveNames.hashes, bytes, .always)
         hashedSequence = newest.sequence
         storedByteCount += bytes.count
-    }
-
-    /// Gives up what no promise covers any more, and removes it.
-    func retain(now: UInt64) throws {
-        guard options.keep != nil || options.keepFor != nil, let newest else { return }
-        // Whatever one of the promises covers stays.
-        var candidates: [ArchiveManifest.Image] = []
-        if let keep = options.keep {
-            candidates.append(contentsOf: manifest.images.last { $0.ordinal <= count - max(keep, 1) }.map { [$0] } ?? [])
-        }
-        if let keepFor = options.keepFor {
-            let age = UInt64(clamping: keepFor.components.seconds) &* 1_000_000_000
-            if let image = manifest.images.last(where: { $0.time <= now && now - $0.time >= age }) { candidates.append(image) }
-        }
-        let promises = (options.keep == nil ? 0 : 1) + (options.keepFor == nil ? 0 : 1)
-        guard candidates.count == promises, let base = candidates.map(\.sequence).min(),
-            base > manifest.oldest || manifest.removed < manifest.oldest
-        else { return }
-        if base > manifest.oldest {
-            manifest.oldest = base
-            try lease.renew()
-            try putManifest()
-        }
-        try remove(before: manifest.oldest, newest: newest.sequence)
-    }
-
-    private func remove(before base: UInt64, newest: UInt64) throws {
-        let reader = ArchiveReader(place, manifest, cipher)
-        var chunkNumber = ArchiveNames.chunk(of: manifest.removed)
-        while chunkNumber <= ArchiveNames.chunk(of: base) {
-            try lease.renew()
-            for entry in try reader.entriesIfThere(ofChunk: chunkNumber) where entry.sequence <= base {
-                for level in 0...ArchiveNames.levelMax where entry.sequence % ArchiveNames.span(level) == 0 {
-                    // Nothing begins before the first version but the first version.
-                    if entry.kind == .start || entry.sequence < ArchiveNames.span(level) { break }
-                    try place.delete(ArchiveNames.step(level, entry.sequence))
-                }
-            }
-            if chunkNumber < ArchiveNames.chunk(of: base) { try place.delete(ArchiveNames.index(chunkNumber)) }
-            chunkNumber = reader.nextChunk(after: chunkNumber, upTo: base)
-        }
-        // Merges that begin before the base and end behind it.
-        for level in 1...ArchiveNames.levelMax {
-            let span = ArchiveNames.span(level), end = (base / span + 1) * span
-            if base % span != 0, end <= newest { try place.delete(ArchiveNames.step(level, end)) }
-        }
-        for image in manifest.images where image.sequence < base { try place.delete(ArchiveNames.image(image.sequence)) }
-        manifest.images.removeAll { $0.sequence < base }
-        manifest.removed = base
-        try putManifest()
     }
 }

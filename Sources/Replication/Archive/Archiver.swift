@@ -199,14 +199,11 @@ public final class Archiver {
     // MARK: The source
 
     private func connect() throws {
-        if let file = try? ImmutableFile(path: source, key: options.key), file.layout.isStreaming {
-            throw ArchiveError.streamingSource(source: source)
-        }
         let fresh = try SourceSession(
             source, label: label, key: options.key, pinGrace: options.pinGrace, gatherLimit: options.gatherLimit,
             onMessage: options.onMessage)
         do {
-            if let newest = writer?.newest, let held = try fresh.takeOver(newest.snapshot) {
+            if let writer, !writer.beginsAnew, let newest = writer.newest, let held = try fresh.takeOver(newest.snapshot) {
                 // Held while the archive is asked.
                 fresh.base = held
                 if try !isArchived(held) { fresh.base = nil }
@@ -355,7 +352,7 @@ public final class Archiver {
 
     private func appendAcrossAGap(_ writer: ArchiveWriter, _ next: HeldSnapshot, _ seen: UInt64) throws {
         let extents = try next.extents()
-        if let newest = writer.newest {
+        if let newest = writer.newest, !writer.beginsAnew {
             if let tracked = writer.tracked {
                 let (ranges, hashes) = try ContentDifference.ranges(
                     memory: next.memory, snapshot: next.snapshot, extents: extents, against: tracked.hashes, dirty: tracked.dirty)

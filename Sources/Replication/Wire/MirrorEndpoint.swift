@@ -91,13 +91,23 @@ public struct WireOptions: Sendable {
     /// For ssh: the file on the other machine that holds the key of what is read or written there; nil for none.
     public var remoteKeyFile: String?
     /// A replica may be plain though its source is encrypted.
-    public var allowsPlain = false
+    public internal(set) var allowsPlain = false
     /// So long a connection may take to be made, and its handshake again.
     public var connectMilliseconds: Int32 = 20_000
     /// So much a connection may carry; nil for any.
     public var bytesPerSecond: Int?
     /// Over ssh, with the program as it is found here and there.
     public init() {}
+
+    /// Says whether a replica may be plain though its source is encrypted.
+    ///
+    /// - Parameters:
+    ///   - isAllowed: for whichever machine the replica is at.
+    ///   - plainDestination: the replica was asked for as a plain one. Of what is fetched that allows it: it is made here, for who has
+    ///     asked. What another machine makes is the matter of its own keys.
+    public mutating func allowPlain(_ isAllowed: Bool, from source: MirrorEndpoint, plainDestination: Bool) {
+        allowsPlain = isAllowed || plainDestination && !source.isLocal
+    }
 }
 
 /// Makes channels to the other side.

@@ -10,12 +10,13 @@ extension Command {
         details: [
             "ARCHIVE is made where there is none. Each version that is committed to SOURCE is stored in it at a cost in proportion to the change, with "
                 + "checksums and a chain of hashes; now and then a whole image, and merged steps, so that a restore reads about a dozen pieces however "
-                + "long the history is. Nothing there is ever changed in place: the folder may be copied by any means at any time.",
+                + "long the history is. Nothing there is ever changed in place: the folder may be copied by any means at any time, and the copy is "
+                + "an archive; only a copy that takes longer than --removal-delay may lack what was given up meanwhile.",
             "With --once the newest version is archived, with --follow all from now on; it goes on where it stopped, whatever stopped it. Without --keep "
                 + "and --keep-for every version is kept; with both, each that one of them covers. One archiver at a time may write to a place: a lease "
                 + "in it names the holder and lapses by itself.",
             "ARCHIVE may be s3://bucket/prefix, with the credentials of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; nothing is asked "
-                + "of the store while nothing is committed, and nothing is ever listed there.",
+                + "of the store while nothing is committed, and nothing is listed there but by 'restore', 'history' and 'verify'.",
             "An encrypted SOURCE needs --key-file, and its archive is encrypted with that key. SIGTERM ends it, SIGHUP makes it open the file again, "
                 + "SIGUSR1 makes it write a line of status to standard output.",
         ],
@@ -26,6 +27,9 @@ extension Command {
             .value("snapshot-interval", "s", "TIME", "Make a whole image after so long, if anything was changed (1d)."),
             .value("keep", nil, "N", "Keep the newest N versions."),
             .value("keep-for", nil, "TIME", "Keep what was the newest version at any moment within TIME."),
+            .value(
+                "removal-delay", nil, "TIME",
+                "What is not kept any more is removed so much later, for those who are copying ARCHIVE (1h)."),
             .value("lease", nil, "TIME", "Nobody else may write to ARCHIVE for so long after a last sign of life (60s)."),
             .value(
                 "grace", "g", "TIME",
@@ -132,6 +136,7 @@ private func runArchive(_ invocation: Invocation) throws -> ExitCode {
     options.keep = try arguments.integer("keep", in: 1...Int.max)
     options.keepFor = try arguments.duration("keep-for")
     if let interval = try arguments.duration("snapshot-interval") { options.snapshotInterval = interval }
+    if let delay = try arguments.duration("removal-delay") { options.removalDelay = delay }
     if let lease = try arguments.duration("lease") { options.leaseDuration = max(lease, .seconds(1)) }
     if let grace = try arguments.duration("grace") { options.pinGrace = grace }
     if let limit = try arguments.duration("pin-limit") { options.pinLimit = limit }
@@ -177,12 +182,26 @@ func archiveLine(_ status: Archiver.Status) -> String {
     return text
 }
 
-/// The version that the options ask for.
-private func entry(_ invocation: Invocation, _ reader: ArchiveReader) throws -> ArchiveEntry {
+/// Does something with the version that is asked for; without any, with the newest to which all is there.
+private func withEntry<T>(
+    _ invocation: Invocation, _ reader: ArchiveReader, time: String? = nil, _ body: (ArchiveEntry) throws -> T
+) throws -> T {
     let arguments = invocation.arguments
-    if let version = try arguments.integer("version", in: 0...Int.max) { return try reader.version(UInt64(version)) }
-    return try reader.newest()
+    if let version = try arguments.integer("version", in: 0...Int.max) { return try body(reader.version(UInt64(version))) }
+    guard let text = time else { return try Archive.withNewest(of: reader, body) }
+    guard let moment = Units.moment(text), moment.seconds >= 0, moment.seconds < 1 << 33 else {
+        throw arguments.usageError("option --time: '\(text)' is no moment; write it like 2024-02-29T12:30:00Z")
+    }
+    return try body(reader.version(at: UInt64(moment.seconds) * 1_000_000_000 + UInt64(max(0, moment.nanoseconds))))
 }
+
+/// Says what of an archive is not there, or not as it should be, though what was asked for could be done.
+private func tellNotes(_ reader: ArchiveReader, _ console: Console) {
+    for note in reader.notes.prefix(noteCountMax) { console.message("note: \(Text.visible(reader.place.description)): \(note)") }
+    if reader.notes.count > noteCountMax { console.message("note: and \(reader.notes.count - noteCountMax) more") }
+}
+
+private let noteCountMax = 20
 
 private func runRestore(_ invocation: Invocation) throws -> ExitCode {
     Ending.obeySignals()
@@ -199,16 +218,11 @@ private func runRestore(_ invocation: Invocation) throws -> ExitCode {
     NewFile.keepPrivate(likeFolder: place)
     if arguments.has("all") { return try restoreAll(invocation, place, destination, options) }
     let reader = try ArchiveReader(place, key: options.key)
-    let chosen: ArchiveEntry
-    if let text = arguments.string("time") {
-        guard let moment = Units.moment(text), moment.seconds >= 0, moment.seconds < 1 << 33 else {
-            throw arguments.usageError("option --time: '\(text)' is no moment; write it like 2024-02-29T12:30:00Z")
-        }
-        chosen = try reader.version(at: UInt64(moment.seconds) * 1_000_000_000 + UInt64(max(0, moment.nanoseconds)))
-    } else {
-        chosen = try entry(invocation, reader)
+    let result = try withEntry(invocation, reader, time: arguments.string("time")) {
+        try Archive.restore(reader, $0, to: destination, options: options)
     }
-    let result = try Archive.restore(reader, chosen, to: destination, options: options)
+    let chosen = result.entry
+    tellNotes(reader, invocation.console)
     if let aside = result.setAside { invocation.console.message("note: the old file lives on as \(aside)") }
     let seen = Units.text(nanosecondsSince1970: Int64(clamping: chosen.time))
     try invocation.output.line(
@@ -234,13 +248,15 @@ private func restoreAll(
                 one = try ArchiveReader(part)
             }
             let path = "\(destination)/\(name)\(name.hasSuffix(".realm") ? "" : ".realm")"
-            let chosen = try one.newest()
-            try Archive.restore(one, chosen, to: path, options: options)
+            let chosen = try Archive.restoreNewest(one, to: path, options: options).entry
+            tellNotes(one, invocation.console)
             try invocation.output.line("\(Text.visible(path)): version \(chosen.snapshot.version) of \(Text.visible(one.source))")
         }
         return .ok
     }
     let count = try Archive.restoreAll(reader, to: destination, options: options)
+    tellNotes(reader, invocation.console)
+    try tellLost(reader, invocation.console)
     try invocation.output.line("\(Text.visible(destination)): \(Text.count(count, "version")) of \(Text.visible(reader.source))")
     return .ok
 }
@@ -249,6 +265,8 @@ private func runHistory(_ invocation: Invocation) throws -> ExitCode {
     let reader = try ArchiveAddress.reader(invocation)
     let summary = try Archive.summary(reader)
     let all = try reader.history()
+    tellNotes(reader, invocation.console)
+    try tellLost(reader, invocation.console)
     let shown = try invocation.arguments.integer("limit", in: 0...Int.max).map { Array(all.suffix($0)) } ?? all
     let amplification = summary.changedByteCount == 0 ? 0 : Double(summary.storedByteCount) / Double(summary.changedByteCount)
     if invocation.wantsJSON {
@@ -284,6 +302,16 @@ private func runHistory(_ invocation: Invocation) throws -> ExitCode {
     return .ok
 }
 
+/// Says which versions are told of though nothing leads to them.
+private func tellLost(_ reader: ArchiveReader, _ console: Console) throws {
+    let lost = try reader.unrestorable()
+    guard let first = lost.first?.snapshot.version, let last = lost.last?.snapshot.version else { return }
+    let numbers = first == last ? "version \(first)" : "\(lost.count) versions between \(first) and \(last)"
+    console.message(
+        "note: \(Text.visible(reader.place.description)): nothing leads to \(numbers), as in a copy that was made while the archive grew; copy it once more"
+    )
+}
+
 private func name(_ kind: ArchiveEntry.Kind) -> String {
     switch kind {
     case .step: "step"
@@ -303,31 +331,41 @@ func verifyArchive(_ invocation: Invocation, _ place: any ArchivePlace) throws -
         throw arguments.usageError("--\(name) is for files, and \(Text.visible(place.description)) is an archive")
     }
     let scratch = arguments.string("scratch") ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-    var chosen = [try entry(invocation, reader)]
-    if let every = try arguments.integer("every", in: 1...Int.max) {
-        chosen =
-            try reader.history().enumerated().filter { $0.offset % every == 0 && $0.element != chosen[0] }.map(\.element) + chosen
-    }
-    var isSound = true
-    for entry in chosen {
+    let isAsked = arguments.has("version")
+    func check(_ entry: ArchiveEntry) throws -> Bool {
         let report: VerificationReport
         do { report = try Archive.verify(reader, entry, scratch: scratch, key: key) } catch let error as ArchiveError {
             switch error {
-            case .damaged, .missing:
-                try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(error)"))")
-                isSound = false
-                continue
+            case .damaged: break
+            case .missing, .incomplete:
+                // There may be an older one, to which all is there.
+                if !isAsked { throw error }
             default: throw error
             }
+            try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(error)"))")
+            return false
         }
         for finding in report.findings {
             try invocation.output.line("version \(entry.snapshot.version): \(Text.oneLine("\(finding)"))")
         }
-        if !report.isSound { isSound = false }
+        return report.isSound
     }
-    let address = Text.visible(reader.place.description), count = try reader.history().count
+    let (newest, isNewestSound) = try withEntry(invocation, reader) { ($0, try check($0)) }
+    var isSound = isNewestSound, count = 1
+    if let every = try arguments.integer("every", in: 1...Int.max) {
+        for (index, entry) in try reader.history().enumerated() where index % every == 0 && entry != newest {
+            if try !check(entry) { isSound = false }
+            count += 1
+        }
+    }
+    tellNotes(reader, invocation.console)
+    // A copy may lack what came last; what is missing before that was lost.
+    let lost = try reader.unrestorable()
+    try tellLost(reader, invocation.console)
+    if reader.hasDamage || lost.contains(where: { $0.sequence < newest.sequence }) { isSound = false }
+    let address = Text.visible(reader.place.description), total = try reader.history().count
     try invocation.output.line(
-        "\(address): \(isSound ? "sound" : "damaged"): \(chosen.count) of \(Text.count(count, "version")) checked")
+        "\(address): \(isSound ? "sound" : "damaged"): \(count) of \(Text.count(total, "version")) checked")
     return isSound ? .ok : .damageFound
 }
 

@@ -59,6 +59,9 @@ extension Command {
             .value("keep", nil, "N", "Of --archive: keep the newest N versions."),
             .value("keep-for", nil, "TIME", "Of --archive: keep what was the newest version at any moment within TIME."),
             .value(
+                "removal-delay", nil, "TIME",
+                "Of --archive: what is not kept any more is removed so much later, for those who are copying it (1h)."),
+            .value(
                 "snapshot-interval", nil, "TIME", "Of --archive: make a whole image after so long, if anything was changed (1d)."),
         ] + ArchiveAddress.options,
         needs: ["(--once | --follow)"],
@@ -89,7 +92,7 @@ private func runMirror(_ invocation: Invocation) throws -> ExitCode {
         options.pinGrace = .zero
         options.attemptsMax = onceAttemptsMax
     }
-    let wire = try wireOptions(arguments, fetches: !source.isLocal)
+    let wire = try wireOptions(arguments, from: source)
     if destinations.contains(where: { !$0.isLocal }),
         ["dest-key-file", "dest-key-env", "dest-plain"].contains(where: arguments.has)
     {
@@ -151,6 +154,7 @@ private func archiveWork(
     options.keep = try arguments.integer("keep", in: 1...Int.max)
     options.keepFor = try arguments.duration("keep-for")
     if let interval = try arguments.duration("snapshot-interval") { options.snapshotInterval = interval }
+    if let delay = try arguments.duration("removal-delay") { options.removalDelay = delay }
     (options.pinGrace, options.pinLimit, options.force) = (mirror.pinGrace, mirror.pinLimit, mirror.force)
     options.gatherLimit = mirror.gatherLimit
     options.onMessage = { console.message("note: \(place): \($0)") }
@@ -233,11 +237,9 @@ private func mirrorOnce(_ invocation: Invocation, _ source: String, _ destinatio
 }
 
 /// How the other machine is reached.
-///
-/// - Parameter fetches: SOURCE is there, DEST here.
-private func wireOptions(_ arguments: Arguments, fetches: Bool) throws -> WireOptions {
+private func wireOptions(_ arguments: Arguments, from source: MirrorEndpoint) throws -> WireOptions {
     var wire = WireOptions()
-    wire.allowsPlain = arguments.has("allow-plain") || fetches && arguments.has("dest-plain")
+    wire.allowPlain(arguments.has("allow-plain"), from: source, plainDestination: arguments.has("dest-plain"))
     if let program = arguments.string("remote-program") { wire.remoteProgram = program }
     wire.remoteKeyFile = arguments.string("remote-key-file")
     if let program = getenv("REALM_SYNC_SSH").map({ String(cString: $0) }), !program.isEmpty {

@@ -73,7 +73,9 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
             "pattern", "PATTERN", "Which names: *, ? and [...] as in a shell (*.realm). May be given several times.",
             isRepeated: true),
         ConfigurationKey(
-            "exclude", "PATTERN", "Which names not, though a pattern has them. May be given several times.", isRepeated: true),
+            "exclude", "PATTERN",
+            "Which names not, though a pattern has them; with 'recursive' also folders that are not to be looked into. May be given several times.",
+            isRepeated: true),
         ConfigurationKey("recursive", "yes|no", "Folders within the folder too (no)."),
         ConfigurationKey(
             "destination", "FOLDER",
@@ -140,6 +142,9 @@ enum ConfigurationSection: String, CaseIterable, Sendable {
         ConfigurationKey("keep", "N", "Keep the newest N versions (all)."),
         ConfigurationKey("keep-for", "TIME", "Keep what was the newest version at any moment within this time (all)."),
         ConfigurationKey("snapshot-interval", "TIME", "Make a whole image after so long, if anything was changed (1d)."),
+        ConfigurationKey(
+            "removal-delay", "TIME",
+            "What is not kept any more is removed so much later, for those who are copying the archive (1h)."),
         ConfigurationKey("lease", "TIME", "Nobody else may write to the archive for so long after a last sign of life (60s)."),
     ]
 }

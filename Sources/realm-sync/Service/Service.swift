@@ -243,7 +243,7 @@ final class Service: @unchecked Sendable {
         }
         var kept: [DirectoryScanner] = []
         for specification in fresh.directories {
-            if let old = scanners.first(where: { $0.specification == specification }) {
+            if let old = scanners.first(where: { $0.specification == specification && $0.outputs == outputs }) {
                 kept.append(old)
                 continue
             }
@@ -322,8 +322,8 @@ final class Service: @unchecked Sendable {
     private func followFolders() {
         var errors: [String] = []
         for scanner in scanners {
-            let (paths, error) = scanner.found
-            if let error { errors.append("[directory \(scanner.specification.name)] \(error)") }
+            let (paths, found) = scanner.found
+            errors += found.map { "[directory \(scanner.specification.name)] \($0)" }
             guard let paths else { continue }
             let directory = scanner.specification
             let current = shared.withLock { $0.streams }

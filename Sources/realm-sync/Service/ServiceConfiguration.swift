@@ -331,6 +331,7 @@ struct ConfigurationBuilder {
         stream.keep = integer(values["keep"])
         stream.keepFor = duration(values["keep-for"])
         stream.snapshotInterval = duration(values["snapshot-interval"])
+        stream.removalDelay = duration(values["removal-delay"])
         stream.lease = duration(values["lease"])
     }
 

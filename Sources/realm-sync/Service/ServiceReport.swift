@@ -4,7 +4,7 @@ import SystemCalls
 /// The state of the whole service at one moment, in the forms in which it is asked for.
 struct ServiceReport: Sendable {
     var streams: [StreamFacts]
-    /// What is wrong with folders that are looked through.
+    /// What is wrong with folders that are looked through, and with names in them.
     var folderErrors: [String]
     /// The configuration that could not be loaded, if the last reload failed.
     var configurationError: String?
@@ -33,7 +33,7 @@ struct ServiceReport: Sendable {
             folderErrors.isEmpty
             ? ""
             : "; "
-                + Text.count(folderErrors.count, "folder that cannot be looked through", "folders that cannot be looked through")
+                + Text.count(folderErrors.count, "trouble with folders", "troubles with folders")
         return "\(streams.count) streams" + (counts.isEmpty ? "" : ": " + counts.joined(separator: ", ")) + folders
     }
 
@@ -64,7 +64,7 @@ struct ServiceReport: Sendable {
             "# HELP realm_sync_streams Number of mirrors and archives.\n# TYPE realm_sync_streams gauge\nrealm_sync_streams \(streams.count)\n"
         text += "# HELP realm_sync_configuration_ok 1 where the last reload of the configuration succeeded.\n"
         text += "# TYPE realm_sync_configuration_ok gauge\nrealm_sync_configuration_ok \(configurationError == nil ? 1 : 0)\n"
-        text += "# HELP realm_sync_folder_errors Folders that cannot be looked through for files.\n"
+        text += "# HELP realm_sync_folder_errors Folders that cannot be looked through, and names that no stream can have.\n"
         text += "# TYPE realm_sync_folder_errors gauge\nrealm_sync_folder_errors \(folderErrors.count)\n"
         family("verdict", "gauge", "0 fine, 1 behind, 2 failed.") { Double($0.verdict.rawValue) }
         family(

@@ -64,18 +64,17 @@ struct StreamJob {
                     byteCount: status.byteCount,
                     imageCount: status.imageCount, waitsFor: status.waitsFor, secondsBehind: status.secondsBehind))
         }
+        let source = try MirrorEndpoint(specification.source)
         try MirrorRun.run(
-            from: MirrorEndpoint(specification.source), to: MirrorEndpoint(destination), options: options, wire: wireOptions(),
-            onStatus: onStatus,
+            from: source, to: MirrorEndpoint(destination), options: options, wire: wireOptions(from: source), onStatus: onStatus,
             control: control)
     }
 
     /// How the other machine is reached.
-    private func wireOptions() -> WireOptions {
+    private func wireOptions(from source: MirrorEndpoint) -> WireOptions {
         let wire = specification.wire
         var options = WireOptions()
-        options.allowsPlain =
-            wire.allowsPlain || specification.isDestinationPlain && StreamSpecification.isRemote(specification.source)
+        options.allowPlain(wire.allowsPlain, from: source, plainDestination: specification.isDestinationPlain)
         options.remoteKeyFile = wire.remoteKeyFile
         if let program = wire.remoteProgram { options.remoteProgram = program }
         if !wire.sshProgram.isEmpty { options.sshProgram = wire.sshProgram }
@@ -95,6 +94,7 @@ struct StreamJob {
         options.keep = specification.keep
         options.keepFor = specification.keepFor
         if let interval = specification.snapshotInterval { options.snapshotInterval = interval }
+        if let delay = specification.removalDelay { options.removalDelay = delay }
         if let lease = specification.lease { options.leaseDuration = max(lease, .seconds(1)) }
         if let grace = specification.grace { options.pinGrace = grace }
         if specification.leaveWhenIdle != nil { options.pinGrace = .zero }

@@ -38,6 +38,7 @@ struct StreamSpecification: Equatable, Sendable {
     var keep: Int?
     var keepFor: Duration?
     var snapshotInterval: Duration?
+    var removalDelay: Duration?
     var lease: Duration?
 
     /// Commands of the administrator, and how often each may run.
