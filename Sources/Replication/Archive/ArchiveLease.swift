@@ -80,10 +80,22 @@ final class ArchiveLease {
         renewAt = now + nanoseconds / 2
     }
 
+    private static let timeMark = ", for "
+
+    /// Who holds it, without how long.
+    static func nameOfHolder(_ text: String) -> String {
+        var end = text.endIndex
+        while let comma = text[..<end].lastIndex(of: ",") {
+            if text[comma...].hasPrefix(timeMark) { return String(text[..<comma]) }
+            end = comma
+        }
+        return text
+    }
+
     private func refusal(_ text: [Substring: Substring]) -> ArchiveError {
         let holder = text["holder"].map(String.init) ?? "somebody who does not say who"
         let limit = Self.duration(text).map { $0 / 1_000_000_000 + 1 } ?? Int64.max
-        let until = Self.seconds(text).map { $0 > 0 ? ", for \(min($0, limit)) s more unless renewed" : "" } ?? ""
+        let until = Self.seconds(text).map { $0 > 0 ? "\(Self.timeMark)\(min($0, limit)) s more unless renewed" : "" } ?? ""
         return tag == nil
             ? .leaseHeld(place: place.description, holder: holder + until) : .leaseLost(place: place.description, holder: holder)
     }

@@ -22,7 +22,7 @@ public final class Archiver {
     private let lease: ArchiveLease
     private var writer: ArchiveWriter?
     private var stopped = false, reloads = false
-    private var waitsFor: String?
+    private var waitsFor: String?, told: String?
     private var failingSince: Int64?
     private var pause = Pause()
     private var stepCount = 0, byteCount = 0, imageCount = 0
@@ -168,12 +168,21 @@ public final class Archiver {
 
     /// Waits a time that grows with each failure in a row.
     private func failed(_ error: any Error) {
-        say("\(error)")
-        if case ArchiveError.leaseHeld = error { wait(pause.next(atMost: 1000)) } else { wait(pause.next()) }
+        if case ArchiveError.leaseHeld(_, let holder) = error {
+            // The time that is left is another one each time.
+            say("\(error)", once: ArchiveLease.nameOfHolder(holder))
+            wait(pause.next(atMost: 1000))
+        } else {
+            say("\(error)")
+            wait(pause.next())
+        }
     }
 
-    private func say(_ text: String) {
-        if waitsFor != text { options.onMessage(text) }
+    /// - Parameter once: what is told once, where the text is another one each time.
+    private func say(_ text: String, once: String? = nil) {
+        let matter = once ?? text
+        if waitsFor == nil || told != matter { options.onMessage(text) }
+        told = matter
         waitsFor = text
     }
 
