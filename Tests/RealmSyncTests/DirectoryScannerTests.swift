@@ -84,7 +84,7 @@ final class DirectoryScannerTests: XCTestCase {
         XCTAssertEqual(
             paths, ["$(x).realm", "-rf.realm", "größe 漢字.realm", "quote\"'.realm", "with blank.realm"].sorted())
         XCTAssertEqual(errors.count, 1)
-        XCTAssertTrue(errors[0].contains(" and 1 others") && !errors[0].contains("\n"), errors[0])
+        XCTAssertTrue(errors[0].contains(" and one other") && !errors[0].contains("\n"), errors[0])
         let (_, none) = try look(
             try DirectoryScanner(specification(excludes: ["two*", "bad*"]), outputs: [], onChange: {}))
         XCTAssertEqual(none, [])

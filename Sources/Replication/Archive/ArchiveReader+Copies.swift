@@ -58,11 +58,14 @@ extension ArchiveReader {
 
     /// All versions that can be restored, oldest first. What is there is listed.
     public func history() throws -> [ArchiveEntry] {
-        try goingAround { try described(try inventory().sequences.filter { $0 >= floor(try inventory()) }) }
+        try goingAround {
+            let there = try inventory(), first = oldest(there)
+            return try described(there.sequences.filter { $0 >= first })
+        }
     }
 
     /// What was given up may be in a copy that has nothing newer.
-    private func floor(_ there: ArchiveInventory) -> UInt64 { there.hasImage(manifest.oldest) ? manifest.oldest : 0 }
+    private func oldest(_ there: ArchiveInventory) -> UInt64 { there.hasImage(manifest.oldest) ? manifest.oldest : 0 }
 
     /// The newest version to which there is a way, whatever manifest and index tell; nil where there is none.
     func newestRestorable() throws -> ArchiveEntry? {
@@ -71,10 +74,10 @@ extension ArchiveReader {
 
     /// Versions that manifest and index promise and to which there is no way, oldest first.
     public func unrestorable() throws -> [ArchiveEntry] {
-        let there = try inventory(), floor = floor(there)
+        let there = try inventory(), first = oldest(there)
         if let indexed = manifest.indexed { _ = try entriesIfThere(ofChunk: ArchiveNames.chunk(of: indexed)) }
         return try knownChunks.flatMap { try entriesIfThere(ofChunk: $0) }.filter {
-            $0.sequence >= floor && there.base(of: $0.sequence) == nil
+            $0.sequence >= first && there.base(of: $0.sequence) == nil
         }
     }
 

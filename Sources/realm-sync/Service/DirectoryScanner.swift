@@ -97,7 +97,8 @@ final class DirectoryScanner: @unchecked Sendable {
         var found = Found()
         try scan("", 0, &found)
         if let first = found.oddNames.first {
-            let others = found.oddNames.count == 1 ? "" : " and \(found.oddNames.count - 1) others"
+            let count = found.oddNames.count - 1
+            let others = count == 0 ? "" : count == 1 ? " and one other" : " and \(count) others"
             found.errors.append(
                 "\(specification.folder): '\(Text.visible(first))'\(others): no stream can have such a name, with control characters or bytes that are no "
                     + "text; rename the file, or leave it out by 'exclude'")
