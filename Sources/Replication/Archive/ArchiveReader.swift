@@ -175,6 +175,10 @@ public final class ArchiveReader {
             note(error)
             guard let found = try newestRestorable() else { throw error }
             return found
+        } catch let error as ArchiveError where manifest.indexed == nil {
+            // The manifest of a copy may be of the very beginning.
+            guard let found = try newestRestorable() else { throw error }
+            return found
         }
     }
 

@@ -102,7 +102,10 @@ final class ArchiveWriter {
 
     /// Whether the newest version can be reached and nothing lies where the next one is to be put.
     private func isWhole(_ reader: ArchiveReader) throws -> Bool {
-        guard let newest else { return manifest.indexed == nil }
+        guard let newest else {
+            // The first image may be what a killed predecessor has put; what follows from it is more than that.
+            return try manifest.indexed == nil && place.get(ArchiveNames.step(0, 1), from: 0, count: 1) == nil
+        }
         return try !reader.isBlocked && reader.reaches(newest)
     }
 
@@ -114,12 +117,14 @@ final class ArchiveWriter {
         for sequence in there.imageSequences where sequence >= floor {
             if let known = manifest.images.first(where: { $0.sequence == sequence }) {
                 images.append(known)
-            } else if let entry = try? reader.described([sequence]).first {
+            } else if let read = try place.get(ArchiveNames.image(sequence), from: 0, count: ArchiveObjectHead.byteCount),
+                let head = ArchiveObjectHead(read.bytes)
+            {
                 let before = images.last.map { (ordinal: $0.ordinal, sequence: $0.sequence) } ?? (0, sequence)
                 images.append(
                     .init(
-                        sequence: sequence, version: entry.snapshot.version, time: entry.time,
-                        plainByteCount: entry.plainByteCount, storedByteCount: entry.storedByteCount,
+                        sequence: sequence, version: head.this.version, time: head.time, plainByteCount: head.plainByteCount,
+                        storedByteCount: read.totalByteCount,
                         ordinal: before.ordinal + Int(clamping: min(sequence - before.sequence, UInt64(count)))))
             }
         }
