@@ -149,7 +149,7 @@ final class ArchiveFaultTests: ArchiveTestCase {
         try store.close()
     }
 
-    func testNothingIsAskedOfThePlaceWhileNothingIsCommittedAndNothingIsEverListed() throws {
+    func testNothingIsAskedOfThePlaceWhileNothingIsCommittedAndNothingIsListedButAtTheStart() throws {
         let store = try makeSource()
         var random = SplitMix(seed: 75)
         let place = MemoryPlace()
@@ -160,14 +160,14 @@ final class ArchiveFaultTests: ArchiveTestCase {
             if number == 30 { XCTAssertEqual(place.requests, before) }
             if !(20..<30).contains(number) { try self.commit(store, &random) }
         }
-        XCTAssertEqual(place.requests.list, 0)
+        XCTAssertLessThanOrEqual(place.requests.list, 1)
         let start = place.requests
         try follow(place, commits: 160) { _ in try self.commit(store, &random) }
         let puts = place.requests.put - start.put, gets = place.requests.get - start.get
         print("160 commits: \(puts) puts, \(gets) gets")
         XCTAssertLessThan(puts, 160 * 8 / 5 + 8)
         XCTAssertLessThan(gets, 60, "merging reads nothing again that was put a moment ago")
-        XCTAssertEqual(place.requests.list, 0)
+        XCTAssertEqual(place.requests.list - start.list, 1)
         try store.close()
     }
 

@@ -35,6 +35,12 @@ extension ArchiveReader {
         return true
     }
 
+    func giveUp(_ name: String, _ reason: String) {
+        givenUp[name] = reason
+        listed?.remove([name])
+        notes.append("\(name) \(reason)")
+    }
+
     /// Runs `body` until nothing that it reads is missing or broken.
     private func goingAround<T>(_ body: () throws -> T) throws -> T {
         while true {

@@ -16,6 +16,8 @@ final class RestoredFile {
     private(set) var sequence: UInt64?
     private(set) var snapshot = Snapshot(version: 0, topRef: 0, logicalSize: 24)
     private(set) var chain = Digest()
+    /// Merged steps on the way.
+    private var merged: [String] = []
     /// Objects and pieces of objects that were asked of the place.
     private(set) var readCount = 0
     /// Called with the bytes that were stored.
@@ -45,7 +47,10 @@ final class RestoredFile {
                         place: reader.place.description, object: "an image before version \(target.snapshot.version)")
                 }
                 try go(from: base, to: target)
-                break
+                if chain == target.chain || merged.isEmpty { break }
+                // Merged steps may be of another line than the steps, in a copy that was archived into: by single ones then.
+                for name in merged { reader.giveUp(name, "leads to another version") }
+                sequence = nil
             } catch let error as ArchiveError {
                 let isNews = reader.doWithout(error)
                 // Without a listing so far, that no image is named is news too.
@@ -69,10 +74,13 @@ final class RestoredFile {
                 throw ArchiveError.missing(place: reader.place.description, object: name)
             }
         }
+        merged = []
         while let here = sequence, here < target.sequence {
             var isFound = false
             for candidate in ArchiveReader.candidates(from: here, to: target.sequence) {
-                isFound = try store(ArchiveNames.step(candidate.level, candidate.last), isImage: false)
+                let name = ArchiveNames.step(candidate.level, candidate.last)
+                isFound = try store(name, isImage: false)
+                if isFound, candidate.level > 0 { merged.append(name) }
                 if isFound { break }
             }
             if !isFound { throw ArchiveError.missing(place: reader.place.description, object: ArchiveNames.step(0, here + 1)) }

@@ -100,13 +100,15 @@ final class ArchiveWriter {
         }
     }
 
-    /// Whether the newest version can be reached and nothing lies where the next one is to be put.
+    /// Whether the newest version can be reached and nothing lies where the next ones are to be put.
     private func isWhole(_ reader: ArchiveReader) throws -> Bool {
         guard let newest else {
             // The first image may be what a killed predecessor has put; what follows from it is more than that.
             return try manifest.indexed == nil && place.get(ArchiveNames.step(0, 1), from: 0, count: 1) == nil
         }
-        return try !reader.isBlocked && reader.reaches(newest)
+        // One listing at the start: an image behind the newest version is of something that the index does not tell of.
+        let highest = ArchiveInventory(try place.list("images/")).highest ?? 0
+        return try !reader.isBlocked && highest <= newest.sequence && reader.reaches(newest)
     }
 
     /// Lets what is there be, without building upon it.
@@ -120,7 +122,7 @@ final class ArchiveWriter {
             } else if let read = try place.get(ArchiveNames.image(sequence), from: 0, count: ArchiveObjectHead.byteCount),
                 let head = ArchiveObjectHead(read.bytes)
             {
-                let before = images.last.map { (ordinal: $0.ordinal, sequence: $0.sequence) } ?? (0, sequence)
+                let before = images.last.map { (ordinal: $0.ordinal, sequence: $0.sequence) } ?? (ordinal: 0, sequence: sequence)
                 images.append(
                     .init(
                         sequence: sequence, version: head.this.version, time: head.time, plainByteCount: head.plainByteCount,

@@ -16,7 +16,7 @@ extension Command {
                 + "and --keep-for every version is kept; with both, each that one of them covers. One archiver at a time may write to a place: a lease "
                 + "in it names the holder and lapses by itself.",
             "ARCHIVE may be s3://bucket/prefix, with the credentials of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; nothing is asked "
-                + "of the store while nothing is committed, and nothing is listed there but by 'restore', 'history' and 'verify'.",
+                + "of the store while nothing is committed, and nothing is listed but at the start and by 'restore', 'history' and 'verify'.",
             "An encrypted SOURCE needs --key-file, and its archive is encrypted with that key. SIGTERM ends it, SIGHUP makes it open the file again, "
                 + "SIGUSR1 makes it write a line of status to standard output.",
         ],
