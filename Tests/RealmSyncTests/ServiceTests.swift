@@ -196,6 +196,44 @@ final class ServiceTests: ServiceTestCase {
         stop(child)
     }
 
+    func testAnIdleMirrorWhoseTargetIsOutOfReachIsSaidToBeBehind() throws {
+        let a = try makeSource("a.realm")
+        let gone = scratch.file("gone"), process = scratch.file("process"), program = scratch.file("connect")
+        // Stands for ssh: what follows the name of the host is a command for a shell.
+        let script = """
+            #!/bin/sh
+            [ -e '\(gone)' ] && exit 255
+            echo $$ > '\(process)'
+            shift
+            eval "exec $*"
+            """
+        try Data((script + "\n").utf8).write(to: URL(fileURLWithPath: program))
+        chmod(program, 0o700)
+        try configure(
+            """
+            [mirror a]
+            source = \(scratch.file("a.realm"))
+            destination = ssh://elsewhere\(scratch.file("a.copy"))
+            ssh-program = \(program)
+            remote-program = \(ChildProcess.products.appendingPathComponent("realm-sync").path)
+            lag-warning = 300ms
+            """)
+        let child = try start()
+        try arrive("a", version: commit(a))
+        XCTAssertEqual(try status().code, 0)
+        try Data().write(to: URL(fileURLWithPath: gone))
+        let text = try String(contentsOfFile: process, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        kill(try XCTUnwrap(pid_t(text)), SIGKILL)
+        // Nothing is committed, and nobody knows what is there.
+        XCTAssertTrue(try eventually { try status().code == 1 }, child.errors)
+        let stream = try XCTUnwrap(try streams()["a"])
+        XCTAssertGreaterThan(stream["lagSeconds"] as? Double ?? 0, 0.3, "\(stream)")
+        XCTAssertNotNil(stream["waitsFor"] as? String, "\(stream)")
+        try FileManager.default.removeItem(atPath: gone)
+        XCTAssertTrue(try eventually { try status().code == 0 }, child.errors)
+        stop(child)
+    }
+
     func testAStreamThatHangsIsToldOfThoughNobodyAsks() throws {
         let a = try makeSource("a.realm")
         let record = scratch.file("events")

@@ -214,7 +214,9 @@ public final class MirrorFollower {
     /// To be called by the thread that runs it, from within `control`.
     public func status() -> Status {
         let sourceVersion = side?.newestVersion
-        let behind = sourceVersion == version ? 0 : equalSince.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 }
+        // While something is in the way, what the replica had when it was last reached proves nothing.
+        let isKnown = waitsFor == nil && sourceVersion == version
+        let behind = isKnown ? 0 : equalSince.map { Double(SystemCalls.monotonicNanoseconds() - $0) / 1e9 }
         return Status(
             source: source, destination: destination, sourceVersion: sourceVersion, version: version, stepCount: stepCount,
             byteCount: byteCount, imageCount: imageCount, waitsFor: waitsFor, secondsBehind: behind)
