@@ -32,6 +32,8 @@ enum Advice {
         }
     }
 
+    static func isOnReadOnlyFileSystem(_ path: String) -> Bool { access(path, W_OK) != 0 && errno == EROFS }
+
     static func tooLong(_ path: String) -> String {
         if path.utf8.count > pathByteCountMax {
             return "\(path.prefix(60))...: the path has \(path.utf8.count) bytes, it may have at most \(pathByteCountMax)"

@@ -96,6 +96,9 @@ struct Failure {
         switch error {
         case .system(let error): Advice.text(error)
         case .fileNotFound: "\(error); check the path"
+        case .permissionDenied(let path, _) where Advice.isOnReadOnlyFileSystem(path):
+            "\(path): the file system is read-only, and who follows, archives or changes a file takes part in its session beside it; "
+                + "'\(Program.name) mirror --once' and commands that only read do without"
         case .truncated, .damaged: "\(error); '\(Program.name) verify' tells more, '\(Program.name) salvage' rescues what is left"
         case .notARealm(_, .encrypted), .notARealm(_, .unknown): "\(error); name the key with --key-file"
         default: "\(error)"

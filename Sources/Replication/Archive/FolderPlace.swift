@@ -179,21 +179,31 @@ public final class FolderPlace: ArchivePlace {
             self.name = name
             try place.makeFolder(place.full("tmp"))
             place.partCount += 1
-            temporary = place.full("tmp/\(getpid())-\(place.partCount)-\(UInt32.random(in: 0...UInt32.max)).part")
-            descriptor = try SystemCalls.open(temporary, O_WRONLY | O_CREAT | O_EXCL)
+            let temporary = place.full("tmp/\(getpid())-\(place.partCount)-\(UInt32.random(in: 0...UInt32.max)).part")
+            self.temporary = temporary
+            descriptor = try Self.naming(place.full(name)) { try SystemCalls.open(temporary, O_WRONLY | O_CREAT | O_EXCL) }
         }
 
         deinit { abandon() }
 
+        /// A failure names what was to be there: the same again and again is one failure, and the other name is of no use to anybody.
+        private static func naming<T>(_ final: String, _ body: () throws -> T) throws -> T {
+            do { return try body() } catch let error as SystemError {
+                throw SystemError(call: error.call, code: error.code, path: final)
+            }
+        }
+
         func append(_ bytes: [UInt8]) throws {
-            try bytes.withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: at, path: temporary) }
+            try Self.naming(place.full(name)) {
+                try bytes.withUnsafeBytes { try SystemCalls.write(descriptor, $0, at: at, path: temporary) }
+            }
             at += bytes.count
         }
 
         func finish() throws { try finish(exclusively: false) }
 
         func finish(exclusively: Bool) throws {
-            try SystemCalls.sync(descriptor, path: temporary)
+            try Self.naming(place.full(name)) { try SystemCalls.sync(descriptor, path: temporary) }
             let final = place.full(name)
             try place.makeFolder(SystemCalls.parentDirectory(of: final))
             do {

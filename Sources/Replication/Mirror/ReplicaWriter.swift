@@ -42,6 +42,8 @@ final class ReplicaWriter {
     private var forces: Bool
     /// The content was compared with the source's at the present version.
     private var isConfirmed = false
+    /// Why the state could not be written the last time.
+    private var stateTrouble: String?
     private var fileStatus: SystemCalls.Status?
     /// The replica's version when an image was prepared for; nil where there is none of ours.
     private(set) var replacedSnapshot: Snapshot?
@@ -269,8 +271,14 @@ final class ReplicaWriter {
 
     /// Where the state cannot be written the replica is ahead of it, which the next start finds out by comparing bytes.
     private func noteState() {
-        do { try state?.write(replica: path, durably: false) } catch {
-            options.onMessage("the state of the mirror cannot be written: \(error)")
+        do {
+            try state?.write(replica: path, durably: false)
+            stateTrouble = nil
+        } catch {
+            // Once, however many steps it lasts.
+            let text = "the state of the mirror cannot be written: \(error)"
+            if stateTrouble != text { options.onMessage(text) }
+            stateTrouble = text
         }
         KillPoint.reach("apply.noted")
     }
