@@ -41,6 +41,32 @@ final class AdviceTests: XCTestCase {
         XCTAssertFalse(try names(scratch.path).contains { [".management", ".lock"].contains($0) })
     }
 
+    /// In name spaces of its own, where those can be had.
+    func testAReadOnlyFileSystemIsToldAsOneAndWhatGoesWithoutASessionGoes() throws {
+        let file = scratch.copy(ofGiven: "trees.realm"), folder = scratch.file("mounted")
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try FileManager.default.moveItem(atPath: file, toPath: folder + "/a.realm")
+        let program = ChildProcess.products.appendingPathComponent("realm-sync").path
+        func run(_ command: String) throws -> (exitCode: Int32?, errors: String) {
+            let mount = "mount --bind '\(folder)' '\(folder)' && mount -o remount,ro,bind '\(folder)' || exit 99"
+            let child = try ChildProcess(
+                path: "/usr/bin/unshare", ["--mount", "--map-root-user", "/bin/sh", "-c", "\(mount)\n\(command)"])
+            return (child.waitForEnd(seconds: 60), child.errors)
+        }
+        guard try run("[ ! -w '\(folder)' ]").exitCode == 0 else { throw XCTSkip("nothing can be mounted here") }
+        for command in [
+            "archive '\(folder)/a.realm' '\(scratch.file("x"))' --once",
+            "mirror '\(folder)/a.realm' '\(scratch.file("x"))' --follow",
+        ] {
+            let child = try run("exec '\(program)' \(command)")
+            XCTAssertEqual(child.exitCode, 77, child.errors)
+            XCTAssertTrue(
+                child.errors.contains("a.realm: the file system is read-only") && child.errors.contains("--once"), child.errors)
+        }
+        let once = try run("exec '\(program)' mirror '\(folder)/a.realm' '\(scratch.file("copy.realm"))' --once")
+        XCTAssertEqual(once.exitCode, 0, once.errors)
+    }
+
     func testNamesThatAreTooLongAreToldWithTheLimit() throws {
         let file = scratch.copy(ofGiven: "trees.realm"), long = String(repeating: "n", count: 240) + ".realm"
         try expect(["mirror", file, long, "--once"], 73, "has 246 bytes", "at most 232")

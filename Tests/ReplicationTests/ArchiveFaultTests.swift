@@ -205,6 +205,40 @@ final class ArchiveFaultTests: ArchiveTestCase {
         try store.close()
     }
 
+    #if DEBUG
+    func testAFullDiskIsOneMessageHoweverOftenItIsTried() throws {
+        let store = try makeSource()
+        var random = SplitMix(seed: 77)
+        defer { SystemCallInterception.hook = nil }
+        let lines = Lines()
+        let folder = folder
+        var archiver: Archiver?
+        var tries = 0, hasCommitted = false, thrown: (any Error)?
+        let made = Archiver(source: source, place: try place(), options: archiveOptions { $0.onMessage = { lines.add($0) } }) {
+            descriptors, milliseconds in
+            if !descriptors.isEmpty {
+                if hasCommitted { return .stop }
+                hasCommitted = true
+                do { try self.commit(store, &random) } catch { thrown = error }
+                SystemCallInterception.hook = { $0.name == "pwrite64" && $0.path.hasPrefix(folder + "/tmp/") ? ENOSPC : nil }
+            } else if milliseconds > 0, archiver?.status().waitsFor?.contains("No space left") == true {
+                tries += 1
+                if tries == 6 { SystemCallInterception.hook = nil }
+            } else if milliseconds > 0 {
+                usleep(1000)
+            }
+            return thrown == nil ? nil : .stop
+        }
+        archiver = made
+        try made.run()
+        if let thrown { throw thrown }
+        XCTAssertEqual(tries, 6)
+        XCTAssertEqual(lines.all.filter { $0.contains("No space left") }.count, 1, "\(lines.all)")
+        XCTAssertEqual(try ArchiveReader(place(), key: key).newest().snapshot.version, exports.keys.max())
+        try store.close()
+    }
+    #endif
+
     /// Its holder on another machine died with its clock a year ahead, or ours was set back by a year.
     func testALeaseOfAClockThatIsAheadIsTakenOverByWhoHasSeenItUnchangedForItsDuration() throws {
         func write(_ token: Int) throws {

@@ -43,6 +43,29 @@ final class MirrorSpaceTests: MirrorTestCase {
         try assertSound(replica)
     }
 
+    func testAStateThatCannotBeWrittenIsOneMessageHoweverManyStepsItLasts() throws {
+        let store = try Store.open(source, options())
+        defer { SystemCallInterception.hook = nil }
+        try makeTable(store)
+        let mirror = FollowerThread(source, replica, usualMirrorOptions())
+        awaitVersion(2)
+        var random = SplitMix(seed: 84)
+        let part = replica + ".management/mirror.state.part"
+        SystemCallInterception.hook = { $0.name == "pwrite64" && $0.path == part ? ENOSPC : nil }
+        for version in 3...7 {
+            try change(store, &random)
+            XCTAssertTrue(eventually { mirror.status()?.version == UInt64(version) }, "\(mirror.notes)")
+        }
+        XCTAssertEqual(
+            mirror.notes.filter { $0.contains("the state of the mirror cannot be written") }.count, 1, "\(mirror.notes)")
+        SystemCallInterception.hook = nil
+        try change(store, &random)
+        awaitVersion(8)
+        XCTAssertNil(mirror.stop())
+        try store.close()
+        try assertSound(replica)
+    }
+
     /// With the folder beside the replica the right to write to it is gone as well.
     func testAReplicaThatIsRemovedWithAllThatLiesBesideItIsMadeAnew() throws {
         let store = try Store.open(source, options())
