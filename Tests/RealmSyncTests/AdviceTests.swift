@@ -56,7 +56,7 @@ final class AdviceTests: XCTestCase {
         guard try run("[ ! -w '\(folder)' ]").exitCode == 0 else { throw XCTSkip("nothing can be mounted here") }
         for command in [
             "archive '\(folder)/a.realm' '\(scratch.file("x"))' --once",
-            "mirror '\(folder)/a.realm' '\(scratch.file("x"))' --follow",
+            "mirror '\(folder)/a.realm' '\(scratch.file("y"))' --follow",
         ] {
             let child = try run("exec '\(program)' \(command)")
             XCTAssertEqual(child.exitCode, 77, child.errors)

@@ -239,6 +239,51 @@ final class ArchiveFaultTests: ArchiveTestCase {
     }
     #endif
 
+    /// What is mounted there was unmounted; or somebody has tidied up in the folder.
+    func testAFolderThatIsGoneIsWaitedForAndOneThatIsEmptiedBeginsAnew() throws {
+        let store = try makeSource()
+        var random = SplitMix(seed: 78)
+        let lines = Lines(), away = folder + ".away", folder = folder
+        var archiver: Archiver?
+        var rounds = 0, tries = 0, thrown: (any Error)?
+        let made = Archiver(source: source, place: try place(), options: archiveOptions { $0.onMessage = { lines.add($0) } }) {
+            descriptors, milliseconds in
+            do {
+                if !descriptors.isEmpty {
+                    rounds += 1
+                    switch rounds {
+                    case 1: try FileManager.default.moveItem(atPath: folder, toPath: away)
+                    case 2: try FileManager.default.removeItem(atPath: folder + "/tmp")
+                    case 3:
+                        try FileManager.default.removeItem(atPath: folder)
+                        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+                    default: return .stop
+                    }
+                    try self.commit(store, &random)
+                } else if milliseconds > 0, archiver?.status().waitsFor?.contains("the folder is gone") == true {
+                    XCTAssertFalse(FileManager.default.fileExists(atPath: folder), "nothing is made in its place")
+                    tries += 1
+                    if tries == 3 { try FileManager.default.moveItem(atPath: away, toPath: folder) }
+                } else if milliseconds > 0 {
+                    usleep(1000)
+                }
+            } catch {
+                thrown = error
+                return .stop
+            }
+            return nil
+        }
+        archiver = made
+        try made.run()
+        if let thrown { throw thrown }
+        XCTAssertEqual(tries, 3)
+        XCTAssertEqual(lines.all.filter { $0.contains("the folder is gone") }.count, 1, "\(lines.all)")
+        let reader = try ArchiveReader(place(), key: key)
+        try assertRestores(reader, try reader.newest())
+        XCTAssertEqual(try reader.newest().snapshot.version, exports.keys.max())
+        try store.close()
+    }
+
     /// Its holder on another machine died with its clock a year ahead, or ours was set back by a year.
     func testALeaseOfAClockThatIsAheadIsTakenOverByWhoHasSeenItUnchangedForItsDuration() throws {
         func write(_ token: Int) throws {

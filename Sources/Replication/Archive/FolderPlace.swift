@@ -43,6 +43,8 @@ public final class FolderPlace: ArchivePlace {
 
     private func full(_ name: String) -> String { path + "/" + name }
 
+    private func isThere(_ name: String) -> Bool { (try? SystemCalls.status(path: full(name)))?.isDirectory ?? false }
+
     /// The tag is empty unless all of the file was asked for.
     public func get(_ name: String, from offset: Int, count: Int) throws -> ArchiveRead? {
         let file = full(name)
@@ -178,6 +180,16 @@ public final class FolderPlace: ArchivePlace {
             self.place = place
             self.name = name
             try place.makeFolder(place.full("tmp"))
+            if !place.isThere("tmp") {
+                guard place.isThere("") else {
+                    // Whatever is mounted there may come back; a folder in its place would hide that it is gone.
+                    throw ArchivePlaceError.unavailable(
+                        place: place.path,
+                        reason: "the folder is gone; it is waited for. Where it was removed for good, make it, or start again")
+                }
+                place.knownFolders.removeAll()
+                try place.makeFolder(place.full("tmp"))
+            }
             place.partCount += 1
             let temporary = place.full("tmp/\(getpid())-\(place.partCount)-\(UInt32.random(in: 0...UInt32.max)).part")
             self.temporary = temporary
