@@ -196,10 +196,9 @@ final class ServiceTests: ServiceTestCase {
         stop(child)
     }
 
-    func testAnIdleMirrorWhoseTargetIsOutOfReachIsSaidToBeBehind() throws {
-        let a = try makeSource("a.realm")
-        let gone = scratch.file("gone"), process = scratch.file("process"), program = scratch.file("connect")
-        // Stands for ssh: what follows the name of the host is a command for a shell.
+    /// Stands for ssh: fails while `gone` is there, and notes its process in `process`.
+    private func makeConnector(gone: String, process: String) throws -> String {
+        // What follows the name of the host is a command for a shell.
         let script = """
             #!/bin/sh
             [ -e '\(gone)' ] && exit 255
@@ -207,17 +206,23 @@ final class ServiceTests: ServiceTestCase {
             shift
             eval "exec $*"
             """
+        let program = scratch.file("connect")
         try Data((script + "\n").utf8).write(to: URL(fileURLWithPath: program))
         chmod(program, 0o700)
-        try configure(
-            """
+        return """
             [mirror a]
             source = \(scratch.file("a.realm"))
             destination = ssh://elsewhere\(scratch.file("a.copy"))
             ssh-program = \(program)
             remote-program = \(ChildProcess.products.appendingPathComponent("realm-sync").path)
-            lag-warning = 300ms
-            """)
+
+            """
+    }
+
+    func testAnIdleMirrorWhoseTargetIsOutOfReachIsSaidToBeBehind() throws {
+        let a = try makeSource("a.realm")
+        let gone = scratch.file("gone"), process = scratch.file("process")
+        try configure(makeConnector(gone: gone, process: process) + "lag-warning = 300ms\n")
         let child = try start()
         try arrive("a", version: commit(a))
         XCTAssertEqual(try status().code, 0)
@@ -232,6 +237,19 @@ final class ServiceTests: ServiceTestCase {
         try FileManager.default.removeItem(atPath: gone)
         XCTAssertTrue(try eventually { try status().code == 0 }, child.errors)
         stop(child)
+    }
+
+    func testAServiceThatIsStoppedWhileItCopiesTellsOfNoFailure() throws {
+        let a = try makeSource("a.realm")
+        try a.write { transaction in
+            let table = try transaction.editor.editor(named: "class_Item")
+            for number in 0..<20_000 { try table.set("number", of: table.createObject(), to: .int(Int64(number * 7919))) }
+        }
+        try configure(makeConnector(gone: scratch.file("gone"), process: scratch.file("process")) + "rate-limit = 2K\n")
+        let child = try start()
+        XCTAssertTrue(try eventually { try streams()["a"]?["state"] as? String == "copying" }, child.errors)
+        stop(child)
+        XCTAssertFalse(child.errors.contains(" error "), child.errors)
     }
 
     func testAStreamThatHangsIsToldOfThoughNobodyAsks() throws {

@@ -108,7 +108,10 @@ final class ServiceStream: @unchecked Sendable {
                     pause = specification.retryMin
                     continue
                 }
-            } catch is Stopped {} catch { fail(error, pause) }
+            } catch is Stopped {} catch {
+                // What ends because it was told to has not failed.
+                if !wantsStop { fail(error, pause) }
+            }
             if wantsStop { break }
             let succeeded = board.withLock { $0.hasSucceeded }
             if succeeded { pause = specification.retryMin }
