@@ -284,6 +284,48 @@ final class ArchiveFaultTests: ArchiveTestCase {
         try store.close()
     }
 
+    func testAnArchiverWhosePlaceIsAwayLeavesTheSessionOfASourceThatWasReplaced() throws {
+        let store = try makeSource()
+        var random = SplitMix(seed: 79)
+        let other = scratch.file("other.realm")
+        for _ in 0..<3 { try commit(store, &random) }
+        let place = MemoryPlace()
+        let lines = Lines()
+        var isAway = false, rounds = 0, thrown: (any Error)?
+        place.fault = { _, _ in if isAway { throw ArchivePlaceError.unavailable(place: "memory:", reason: "gone") } }
+        let isReplaced = { lines.all.contains { $0.contains("another file stands at") } }
+        let archiver = Archiver(source: source, place: place, options: archiveOptions { $0.onMessage = { lines.add($0) } }) {
+            descriptors, milliseconds in
+            do {
+                if !descriptors.isEmpty {
+                    rounds += 1
+                    if rounds > 1 { return .stop }
+                    try FileManager.default.copyItem(atPath: self.source, toPath: other)
+                    isAway = true
+                    try self.commit(store, &random)
+                } else if milliseconds > 0, isAway, FileManager.default.fileExists(atPath: other) {
+                    try store.close()
+                    XCTAssertEqual(rename(other, self.source), 0)
+                } else if milliseconds > 0 {
+                    usleep(1000)
+                }
+                if isReplaced() { isAway = false }
+            } catch {
+                thrown = error
+                return .stop
+            }
+            return nil
+        }
+        try archiver.run()
+        if let thrown { throw thrown }
+        XCTAssertTrue(isReplaced(), "\(lines.all)")
+        // The copy was made before the last commit.
+        let reader = try ArchiveReader(place, key: key)
+        let newest = try reader.newest()
+        XCTAssertEqual(newest.snapshot.version, try XCTUnwrap(exports.keys.max()) - 1)
+        try assertRestores(reader, newest)
+    }
+
     /// Its holder on another machine died with its clock a year ahead, or ours was set back by a year.
     func testALeaseOfAClockThatIsAheadIsTakenOverByWhoHasSeenItUnchangedForItsDuration() throws {
         func write(_ token: Int) throws {

@@ -264,6 +264,8 @@ public final class Archiver {
                 where isTransient(failure.cause) && isOfPlace(failure.cause)
             {
                 endure(failure.cause, connection)
+                // Whoever opens the new file would join the session of the old one as long as we are in it.
+                if connection.isReplaced { return sourceIsReplaced() }
                 continue
             }
             failingSince = nil
@@ -278,13 +280,15 @@ public final class Archiver {
             case .notDurable: wait(5)
             case .nothing:
                 equalAt = now
-                if connection.isReplaced { return options.onMessage("another file stands at \(source), or none") }
+                if connection.isReplaced { return sourceIsReplaced() }
                 // Quick commits one after the other are taken together: images and merging are for when there is time.
                 wait(Archiver.idleMilliseconds, [connection.descriptor])
                 connection.takeEvents()
             }
         }
     }
+
+    private func sourceIsReplaced() { options.onMessage("another file stands at \(source), or none") }
 
     /// The notifier tells of everything; this is only how often we look by ourselves.
     private static let idleMilliseconds: Int32 = 5000
