@@ -72,10 +72,16 @@ final class ArchiveLease {
                 ArchiveNames.lease, Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8), condition)
         } catch ArchivePlaceError.conflict {
             // An answer that was lost on the way may have been a yes.
-            let found = try place.getAll(ArchiveNames.lease, limit: Self.byteCountMax)
-            let text = Self.parse(found?.bytes ?? [])
+            guard let found = try place.getAll(ArchiveNames.lease, limit: Self.byteCountMax) else {
+                // Nobody has it: the place was emptied.
+                tag = try place.put(
+                    ArchiveNames.lease, Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8), .absent)
+                renewAt = now + nanoseconds / 2
+                return
+            }
+            let text = Self.parse(found.bytes)
             guard text["token"].map(String.init) == token else { throw refusal(text) }
-            tag = found?.tag
+            tag = found.tag
         }
         renewAt = now + nanoseconds / 2
     }

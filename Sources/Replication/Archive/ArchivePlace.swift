@@ -79,7 +79,7 @@ public enum ArchivePlaceError: Error, Equatable, Sendable, CustomStringConvertib
 
     public var description: String {
         switch self {
-        case .conflict(let name): "\(name): somebody else has put something there"
+        case .conflict(let name): "\(name): what is there is not what was"
         case .unavailable(let place, let reason): "\(place): not available: \(reason)"
         case .refused(let place, let reason): "\(place): refused: \(reason)"
         case .badAnswer(let place, let reason): "\(place): answered what cannot be understood: \(reason)"

@@ -187,8 +187,9 @@ public final class FolderPlace: ArchivePlace {
                         place: place.path,
                         reason: "the folder is gone; it is waited for. Where it was removed for good, make it, or start again")
                 }
+                // Somebody has tidied up, or emptied it: what else is there is to be looked at.
                 place.knownFolders.removeAll()
-                try place.makeFolder(place.full("tmp"))
+                throw ArchivePlaceError.conflict(name: "tmp")
             }
             place.partCount += 1
             let temporary = place.full("tmp/\(getpid())-\(place.partCount)-\(UInt32.random(in: 0...UInt32.max)).part")
