@@ -67,21 +67,17 @@ final class ArchiveLease {
 
     private func put(_ condition: ArchivePutCondition) throws {
         let now = SystemCalls.monotonicNanoseconds()
-        do {
-            tag = try place.put(
-                ArchiveNames.lease, Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8), condition)
-        } catch ArchivePlaceError.conflict {
-            // An answer that was lost on the way may have been a yes.
-            guard let found = try place.getAll(ArchiveNames.lease, limit: Self.byteCountMax) else {
+        let bytes = Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8)
+        do { tag = try place.put(ArchiveNames.lease, bytes, condition) } catch ArchivePlaceError.conflict {
+            if let found = try place.getAll(ArchiveNames.lease, limit: Self.byteCountMax) {
+                let there = Self.parse(found.bytes)
+                guard there["token"].map(String.init) == token else { throw refusal(there) }
+                // An answer that was lost on the way may have been a yes.
+                tag = found.bytes == bytes ? found.tag : try place.put(ArchiveNames.lease, bytes, .matches(found.tag))
+            } else {
                 // Nobody has it: the place was emptied.
-                tag = try place.put(
-                    ArchiveNames.lease, Array(text(expires: SystemCalls.realTimeNanoseconds() + nanoseconds).utf8), .absent)
-                renewAt = now + nanoseconds / 2
-                return
+                tag = try place.put(ArchiveNames.lease, bytes, .absent)
             }
-            let text = Self.parse(found.bytes)
-            guard text["token"].map(String.init) == token else { throw refusal(text) }
-            tag = found.tag
         }
         renewAt = now + nanoseconds / 2
     }
