@@ -323,7 +323,10 @@ class SessionParticipantTests: XCTestCase {
         try anchor.close()
     }
 
+    /// With `FORKED_CHILDREN` in the environment only: the child of a program with threads may wait for a lock of the runtime that a
+    /// thread held which the child does not have.
     func testAForkedChildTakesNothingFromItsParent() throws {
+        try XCTSkipIf(ProcessInfo.processInfo.environment["FORKED_CHILDREN"] == nil, "set FORKED_CHILDREN to try it")
         let parent = try TestProcess(key: key), other = try TestProcess(key: key)
         XCTAssertEqual(parent.ask("open \(path)"), "ok initiator=true participants=1 warnings=0")
         XCTAssertEqual(parent.ask("live").split(separator: " ").first, "ok")
