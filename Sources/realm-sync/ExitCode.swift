@@ -134,7 +134,7 @@ struct Failure {
     private static func code(_ error: MirrorError) -> ExitCode {
         switch error {
         case .sameFile, .loop, .unsuitable: .usage
-        case .busy, .inUse, .changedMeanwhile: .tryAgain
+        case .busy, .inUse, .replacementPending, .changedMeanwhile: .tryAgain
         case .notJoinable: .notPermitted
         case .notThisMirror, .diverged: .cannotCreate
         case .sourceDamaged, .damagedState, .notAReplica, .unreadable: .badData

@@ -156,7 +156,7 @@ public final class Archiver {
         if stopped { return false }
         switch error {
         case ArchivePlaceError.unavailable, ArchivePlaceError.conflict: return true
-        case ArchiveError.leaseHeld: return true
+        case ArchiveError.leaseHeld, MirrorError.replacementPending: return true
         case let error as SystemError:
             return error.isOutOfSpace || [EIO, ESTALE, ENETDOWN, EHOSTDOWN, ETIMEDOUT].contains(error.code)
                 || error.code == ENOENT && writer?.newest != nil

@@ -10,6 +10,8 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
     case busy(destination: String, holder: String)
     /// Somebody has the replica open, so that it cannot be replaced.
     case inUse(destination: String, holders: String)
+    /// The source is a replica whose mirror waits for everybody to leave it, to put a new image in its place.
+    case replacementPending(source: String)
     /// A file stands where the replica should be, and is no mirror of this source.
     case notThisMirror(destination: String, source: String, mirrorOf: String?)
     /// Somebody else has changed the replica.
@@ -38,6 +40,8 @@ public enum MirrorError: Error, Equatable, Sendable, CustomStringConvertible {
         case .busy(let destination, let holder): "\(destination): another mirror is at work on it: \(holder)"
         case .inUse(let destination, let holders):
             "\(destination): cannot be replaced while it is open\(holders.isEmpty ? "" : ": \(holders)"); close it there and try again"
+        case .replacementPending(let source):
+            "\(source): its mirror is about to replace it by a new image; try again in a moment"
         case .notThisMirror(let destination, let source, nil):
             "\(destination): exists and is no mirror of \(source); name another file, or replace it with --force"
         case .notThisMirror(let destination, let source, let other?):

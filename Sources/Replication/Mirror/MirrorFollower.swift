@@ -186,7 +186,8 @@ public final class MirrorFollower {
         if stopped || connectsOnce { return false }
         switch error {
         case let error as SystemError: return error.isOutOfSpace || error.code == ENOENT && hasReplica
-        case SessionError.deadlineExceeded, SessionError.incompatibleSession, MirrorError.inUse: return true
+        case SessionError.deadlineExceeded, SessionError.incompatibleSession, MirrorError.inUse, MirrorError.replacementPending:
+            return true
         case let error as WireError: return (error.isTransient || wasConnected && error.isOfTrust) && attempts.mayTryAgain()
         case OpenError.decryptionFailed, OpenError.notEncrypted: return false
         case let error as OpenError:

@@ -124,7 +124,11 @@ enum MirrorImage {
             try SystemCalls.syncDirectory(of: destination)
             return aside
         }
-        guard let result else { throw MirrorError.inUse(destination: destination, holders: holders(destination)) }
+        guard let result else {
+            ReplacementWish.make(destination)
+            throw MirrorError.inUse(destination: destination, holders: holders(destination))
+        }
+        ReplacementWish.takeBack(destination)
         return result
     }
 

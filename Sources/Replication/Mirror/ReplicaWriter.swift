@@ -169,6 +169,7 @@ final class ReplicaWriter {
     func requireUnused(_ standing: Mirror.Standing) throws {
         if standing == .ours && !forces { try MirrorPlace.requireOneName(path) }
         if standing != .absent, try StoreFiles.withExclusiveAccess(path, {}) == nil {
+            ReplacementWish.make(path)
             throw MirrorError.inUse(destination: path, holders: MirrorImage.holders(path))
         }
     }

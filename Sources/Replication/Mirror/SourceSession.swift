@@ -51,6 +51,7 @@ final class SourceSession {
         self.path = path
         self.pinGrace = pinGrace
         try SourceSession.refuseForeign(path, key)
+        if ReplacementWish.isFresh(path) { throw MirrorError.replacementPending(source: path) }
         let participant = try SessionMembership.join(path, label: label, key: key, pinGrace: pinGrace)
         do {
             status = try SystemCalls.status(path: path)
@@ -113,8 +114,9 @@ final class SourceSession {
     /// The newest version, for the status; nil where the session does not answer at once.
     var newestVersion: UInt64? { try? participant.newestVersion(.after(.milliseconds(200))) }
 
-    /// Another file stands at the path, or none.
+    /// Another file stands at the path, or none, or one is to stand there as soon as we have left.
     var isReplaced: Bool {
+        if ReplacementWish.isFresh(path) { return true }
         guard let now = try? SystemCalls.status(path: path) else { return true }
         return now.inode != status.inode || now.device != status.device
     }

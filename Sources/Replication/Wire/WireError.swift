@@ -94,7 +94,7 @@ extension WireCode {
     /// What a side says to the other of an error of its own.
     init(_ error: any Error) {
         switch error {
-        case MirrorError.busy, MirrorError.inUse, is SessionError: self = .busy
+        case MirrorError.busy, MirrorError.inUse, MirrorError.replacementPending, is SessionError: self = .busy
         case MirrorError.notThisMirror, MirrorError.diverged, MirrorError.unreadable, MirrorError.damagedState: self = .conflict
         case MirrorError.sourceDamaged: self = .badSource
         case OpenError.fileNotFound: self = .notFound
