@@ -1,5 +1,8 @@
 import SystemCalls
 
+#if DEBUG
+// System calls can be intercepted in debug builds only.
+
 /// Runs `body` once for each system call that it makes, and makes that call fail.
 ///
 /// Round n lets the n-th selected call fail with an error, once; `body` must throw or cope. The sweep ends with the first round
@@ -79,3 +82,4 @@ public struct ChildError: Error, CustomStringConvertible {
     let text: String
     public var description: String { "the process ended with \(code): \(text)" }
 }
+#endif

@@ -1,6 +1,9 @@
 import Foundation
 import SystemCalls
 
+#if DEBUG
+// System calls can be intercepted in debug builds only.
+
 /// Records what a program does to the files of one folder, and makes the folders that a power cut may leave of it.
 ///
 /// Model: a file's content is on the disk since its last sync; of what was written since, any part may be, in sectors of 512
@@ -163,3 +166,4 @@ public final class FolderPowerCut {
         return promised
     }
 }
+#endif

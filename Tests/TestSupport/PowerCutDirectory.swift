@@ -1,6 +1,9 @@
 import Foundation
 import SystemCalls
 
+#if DEBUG
+// System calls can be intercepted in debug builds only.
+
 /// Records what a program does to the files of one directory, names included, and makes the directories that a power cut may
 /// leave.
 ///
@@ -226,3 +229,4 @@ public final class PowerCutDirectory {
         }
     }
 }
+#endif

@@ -1,6 +1,9 @@
 import SharedStore
 import SystemCalls
 
+#if DEBUG
+// System calls can be intercepted in debug builds only.
+
 /// Records what a program does to one file, and makes the images that a power cut may leave of it.
 ///
 /// Model: what was done before the last sync is on the disk. Of what was done since, any subset may be, writes even in part
@@ -126,3 +129,4 @@ public final class PowerCutRecorder {
         }
     }
 }
+#endif
